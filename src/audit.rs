@@ -1,0 +1,36 @@
+//! The trail of what organizers and admins wrote, kept in the transaction that wrote it.
+
+use crate::sql;
+use parterre_entity::OrganizationId;
+use sea_orm::{ConnectionTrait, DbErr};
+use uuid::Uuid;
+
+/// Who acts for an organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organizer {
+    /// The token's subject.
+    pub actor: String,
+    /// Whose objects may be written.
+    pub organization: OrganizationId,
+}
+
+/// Appends to the trail.
+pub async fn record(
+    transaction: &impl ConnectionTrait,
+    who: &Organizer,
+    action: &'static str,
+    subject: impl Into<Uuid>,
+    detail: serde_json::Value,
+) -> Result<(), DbErr> {
+    transaction
+        .execute_raw(sql!(
+            "INSERT INTO audit (actor, organization_id, action, subject_id, detail) VALUES ($1, $2, $3, $4, $5)",
+            who.actor.clone(),
+            who.organization,
+            action,
+            subject.into(),
+            detail
+        ))
+        .await
+        .map(drop)
+}

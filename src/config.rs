@@ -1,0 +1,151 @@
+//! Settings: flags and environment through clap, listed by `--help`. A secret may also come from a file (`*_FILE`).
+
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A value that never shows itself, neither in logs nor in `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a value.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, for the one who needs it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl std::str::FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(value: &str) -> Result<Self, Self::Err> {
+        Ok(Self::new(value))
+    }
+}
+
+/// What development signs tokens and tickets with. Refused when `PARTERRE_PRODUCTION` is set.
+pub const DEVELOPMENT_SECRET: &str = "parterre-development-secret-not-for-production";
+
+/// Settings of a server and its workers.
+#[derive(Args, Clone, Debug)]
+pub struct Config {
+    /// PostgreSQL, for example `postgres://user@host/database`
+    #[arg(long, env = "DATABASE_URL", default_value = "postgres://localhost/parterre", hide_env_values = true)]
+    pub database_url: String,
+    /// Connections in this process's pool
+    #[arg(long, env = "DATABASE_CONNECTIONS", default_value_t = 16)]
+    pub database_connections: u32,
+    /// Redis; without it this process serves alone
+    #[arg(long, env = "REDIS_URL", hide_env_values = true)]
+    pub redis_url: Option<String>,
+    /// Keeps several installations on one Redis apart
+    #[arg(long, env = "REDIS_NAMESPACE", default_value = "main")]
+    pub redis_namespace: String,
+    /// Where to serve
+    #[arg(long, env = "PARTERRE_LISTEN", default_value = "127.0.0.1:8000")]
+    pub listen: SocketAddr,
+    /// Where /metrics is served; off without it
+    #[arg(long, env = "PARTERRE_ADMIN_LISTEN")]
+    pub admin_listen: Option<SocketAddr>,
+    /// Where clients reach this server
+    #[arg(long, env = "PARTERRE_PUBLIC_URL", default_value = "http://127.0.0.1:8000")]
+    pub public_url: String,
+    /// The search index and other files that can be rebuilt
+    #[arg(long, env = "PARTERRE_DATA", default_value = ".parterre/data")]
+    pub data: PathBuf,
+    /// Refuse settings that are for development only
+    #[arg(long, env = "PARTERRE_PRODUCTION")]
+    pub production: bool,
+    /// Secret of HS256 tokens, for development
+    #[arg(long, env = "JWT_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
+    pub jwt_secret: Secret,
+    /// PEM file with the public key of EdDSA, ES256 or RS256 tokens; replaces the secret
+    #[arg(long, env = "JWT_PUBLIC_KEY_FILE")]
+    pub jwt_public_key_file: Option<PathBuf>,
+    /// Who issues tokens: `iss`
+    #[arg(long, env = "JWT_ISSUER", default_value = "parterre")]
+    pub jwt_issuer: String,
+    /// Whom tokens are for: `aud`
+    #[arg(long, env = "JWT_AUDIENCE", default_value = "parterre")]
+    pub jwt_audience: String,
+    /// Organizations named in organizers' tokens come into being at their first use
+    #[arg(long, env = "PARTERRE_CREATE_ORGANIZATIONS")]
+    pub create_organizations: bool,
+    /// Secret that signs ticket codes
+    #[arg(long, env = "TICKET_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
+    pub ticket_secret: Secret,
+    /// Base of the payment provider's API
+    #[arg(long, env = "STRIPE_API_BASE", default_value = "https://api.stripe.com")]
+    pub stripe_api_base: String,
+    /// The payment provider's secret key
+    #[arg(long, env = "STRIPE_SECRET_KEY", hide_env_values = true, default_value = "sk_simulator")]
+    pub stripe_secret_key: Secret,
+    /// Secrets of the payment provider's webhooks, separated by commas; two may be active
+    #[arg(long, env = "STRIPE_WEBHOOK_SECRETS", hide_env_values = true, value_delimiter = ',', default_value = "whsec_simulator")]
+    pub stripe_webhook_secrets: Vec<Secret>,
+    /// How long checkout waits for the payment before it answers PAYMENT_PENDING, in milliseconds
+    #[arg(long, env = "CHECKOUT_WAIT_MS", default_value_t = 3_000)]
+    pub checkout_wait_ms: u64,
+    /// Lanes that settle hold requests
+    #[arg(long, env = "PARTERRE_LANES", default_value_t = 1)]
+    pub lanes: usize,
+    /// Answer introspection; off in production unless set
+    #[arg(long, env = "PARTERRE_INTROSPECTION")]
+    pub introspection: Option<bool>,
+    /// Fill a development token into GraphiQL
+    #[arg(long, env = "PARTERRE_PLAYGROUND_TOKEN")]
+    pub playground_token: bool,
+    /// Run the workers in this process too
+    #[arg(long, env = "PARTERRE_WORKERS", default_value_t = true, action = clap::ArgAction::Set)]
+    pub workers: bool,
+}
+
+/// Why the settings are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A development value in production.
+    #[error("{0} still has its development value: set it, or unset PARTERRE_PRODUCTION")]
+    DevelopmentValue(&'static str),
+}
+
+impl Config {
+    /// Refuses what must not reach production.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !self.production {
+            return Ok(());
+        }
+        let development = Secret::new(DEVELOPMENT_SECRET);
+        if self.jwt_secret == development && self.jwt_public_key_file.is_none() {
+            return Err(ConfigError::DevelopmentValue("JWT_SECRET"));
+        }
+        if self.ticket_secret == development {
+            return Err(ConfigError::DevelopmentValue("TICKET_SECRET"));
+        }
+        if self.stripe_secret_key.expose() == "sk_simulator" {
+            return Err(ConfigError::DevelopmentValue("STRIPE_SECRET_KEY"));
+        }
+        if self.stripe_webhook_secrets.iter().any(|secret| secret.expose() == "whsec_simulator") {
+            return Err(ConfigError::DevelopmentValue("STRIPE_WEBHOOK_SECRETS"));
+        }
+        Ok(())
+    }
+
+    /// Whether introspection is answered.
+    #[must_use]
+    pub fn answers_introspection(&self) -> bool {
+        self.introspection.unwrap_or(!self.production)
+    }
+}

@@ -1,0 +1,183 @@
+//! Lanes: requests wait here while the batch before them commits. No timer: an idle lane settles a request at once, a
+//! busy one gathers what comes meanwhile. An optimisation inside one process; only row locks decide.
+
+use super::batch::{self, BatchError, Settled};
+use super::rules::{HoldRequest, Outcome};
+use crate::bus::{Bus, Hint};
+use crate::db::{self, Db, MayRepeat};
+use chrono::{DateTime, Utc};
+use parterre_entity::EventId;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+/// Requests settled in one transaction at the most.
+pub const BATCH_MAX: usize = 256;
+/// Requests of one event that may wait in this process.
+const WAITING_PER_EVENT_MAX: usize = 2_048;
+/// When an overloaded caller should try again.
+const RETRY_AFTER_MS: i32 = 500;
+
+/// Why a request was not decided.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LaneError {
+    /// Too many wait for this event.
+    #[error("too many requests for this event")]
+    Overloaded {
+        /// When to try again.
+        retry_after_ms: i32,
+    },
+    /// It may or may not have happened: the same key tells.
+    #[error("the outcome is not known, repeat the same key")]
+    Unknown,
+    /// The database failed.
+    #[error("the request failed: {0}")]
+    Failed(String),
+}
+
+type Answer = Result<(Outcome, DateTime<Utc>), LaneError>;
+
+struct Waiting {
+    request: HoldRequest,
+    since: Instant,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The lanes of a process.
+#[derive(Debug)]
+pub struct Lanes {
+    senders: Vec<mpsc::Sender<Waiting>>,
+    waiting: Arc<Mutex<HashMap<EventId, usize>>>,
+}
+
+impl Lanes {
+    /// Starts `count` lanes. Each ends, its queue settled, when this is dropped.
+    pub fn start(count: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Arc<Notify>, tasks: &TaskTracker) -> Self {
+        let waiting = Arc::default();
+        let senders = (0..count.max(1))
+            .map(|_| {
+                let (sender, receiver) = mpsc::channel(16 * BATCH_MAX);
+                let lane = Lane { db: db.clone(), bus: Arc::clone(bus), outbox: Arc::clone(outbox), waiting: Arc::clone(&waiting) };
+                tasks.spawn(lane.run(receiver));
+                sender
+            })
+            .collect();
+        Self { senders, waiting }
+    }
+
+    /// Queues a request and waits for its outcome, and the time it was decided at.
+    pub async fn ask(&self, request: HoldRequest) -> Answer {
+        let overloaded = || LaneError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
+        let event = request.event;
+        let mut hasher = DefaultHasher::new();
+        event.hash(&mut hasher);
+        let lanes = u64::try_from(self.senders.len()).unwrap_or(1);
+        let lane = usize::try_from(hasher.finish() % lanes).unwrap_or(0);
+        let sender = self.senders.get(lane).ok_or_else(overloaded)?;
+        {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = waiting.entry(event).or_default();
+            if *count >= WAITING_PER_EVENT_MAX {
+                metrics::counter!("parterre_holds_overloaded_total").increment(1);
+                return Err(overloaded());
+            }
+            *count += 1;
+        }
+        let (answer, outcome) = oneshot::channel();
+        if sender.try_send(Waiting { request, since: Instant::now(), answer }).is_err() {
+            leave(&self.waiting, event);
+            metrics::counter!("parterre_holds_overloaded_total").increment(1);
+            return Err(overloaded());
+        }
+        outcome.await.unwrap_or(Err(LaneError::Unknown))
+    }
+}
+
+fn leave(waiting: &Mutex<HashMap<EventId, usize>>, event: EventId) {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(count) = waiting.get_mut(&event) {
+        *count -= 1;
+        if *count == 0 {
+            waiting.remove(&event);
+        }
+    }
+}
+
+struct Lane {
+    db: Db,
+    bus: Arc<dyn Bus>,
+    outbox: Arc<Notify>,
+    waiting: Arc<Mutex<HashMap<EventId, usize>>>,
+}
+
+impl Lane {
+    async fn run(self, mut receiver: mpsc::Receiver<Waiting>) {
+        let mut gathered = Vec::with_capacity(BATCH_MAX);
+        while receiver.recv_many(&mut gathered, BATCH_MAX).await > 0 {
+            let (mut requests, mut answers) = (Vec::new(), Vec::new());
+            for waiting in gathered.drain(..) {
+                leave(&self.waiting, waiting.request.event);
+                metrics::histogram!("parterre_hold_lane_wait_seconds").record(waiting.since.elapsed());
+                requests.push(waiting.request);
+                answers.push(waiting.answer);
+            }
+            metrics::histogram!("parterre_hold_batch_requests")
+                .record(f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX)));
+            let outcomes = self.settle(&requests).await;
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                // A caller that has gone does not want its answer; the same key will give it.
+                drop(answer.send(outcome));
+            }
+        }
+    }
+
+    /// The whole batch, again while its failure passes; else one by one, so that a bad request fails alone.
+    async fn settle(&self, requests: &[HoldRequest]) -> Vec<Answer> {
+        match db::repeating(|| batch::settle(&self.db, requests)).await {
+            Ok(settled) => self.publish(settled).await,
+            Err(error) if requests.len() == 1 => vec![Err(explain(&error))],
+            Err(error) => {
+                tracing::warn!(%error, requests = requests.len(), "a batch of holds failed, settling its requests one by one");
+                let mut answers = Vec::with_capacity(requests.len());
+                for request in requests {
+                    let one = std::slice::from_ref(request);
+                    match db::repeating(|| batch::settle(&self.db, one)).await {
+                        Ok(settled) => answers.extend(self.publish(settled).await),
+                        Err(error) => answers.push(Err(explain(&error))),
+                    }
+                }
+                answers
+            }
+        }
+    }
+
+    async fn publish(&self, settled: Settled) -> Vec<Answer> {
+        publish(&*self.bus, &self.outbox, settled.deltas).await;
+        settled.outcomes.into_iter().map(|outcome| Ok((outcome, settled.at))).collect()
+    }
+}
+
+/// Sends deltas right after their commit, as a hint; the relay sends them again.
+pub(super) async fn publish(bus: &dyn Bus, outbox: &Notify, deltas: Vec<Arc<crate::bus::SeatsDelta>>) {
+    for delta in deltas {
+        if let Err(error) = bus.publish(Hint::Seats(delta)).await {
+            tracing::warn!(%error, "a seat delta was not published, the relay will");
+        }
+    }
+    outbox.notify_one();
+}
+
+fn explain(error: &BatchError) -> LaneError {
+    if error.may_repeat() {
+        return LaneError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
+    }
+    match error {
+        BatchError::Commit(db::CommitError::Unknown(_)) => LaneError::Unknown,
+        BatchError::Commit(db::CommitError::RolledBack(_)) | BatchError::Database(_) => {
+            LaneError::Failed(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The consumer that sends every change to the bus again, in case its committer could not.
+
+use super::consumer::Consumer;
+use super::feed::Row;
+use crate::bus::{Bus, Hint, SeatsDelta};
+use async_trait::async_trait;
+use parterre_entity::BookingId;
+use sea_orm::DbErr;
+use std::sync::Arc;
+
+/// From the outbox to the bus.
+#[derive(Debug)]
+pub struct Relay {
+    /// Where to.
+    pub bus: Arc<dyn Bus>,
+}
+
+#[async_trait]
+impl Consumer for Relay {
+    fn name(&self) -> &'static str {
+        "relay"
+    }
+
+    async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {
+        for row in rows {
+            let hint = match (row.topic.as_str(), row.subject) {
+                ("seats", _) => serde_json::from_value::<SeatsDelta>(row.payload.clone())
+                    .map(|delta| Some(Hint::Seats(Arc::new(delta))))
+                    .map_err(|error| DbErr::Custom(format!("a seats payload can't be read: {error}")))?,
+                ("booking" | "ticket", Some(id)) => Some(Hint::Booking(BookingId(id))),
+                _ => None,
+            };
+            if let Some(hint) = hint {
+                self.bus.publish(hint).await.map_err(|error| DbErr::Conn(sea_orm::RuntimeErr::Internal(error.0)))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Money: what we ask of a payment provider and what it said.
+//!
+//! Invariants: no provider call while a transaction is open; every call names an operation id that never changes
+//! meaning; an answer that is not definite leaves everything as it is until a retrieve is read. This room does not know
+//! of seats: what a settled payment means for them is the booking's matter.
+
+pub mod currency;
+mod provider;
+mod rules;
+pub mod simulator;
+mod stripe;
+
+pub use provider::{
+    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding, Standing,
+};
+pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
+pub use stripe::{CALL_TIMEOUT, Stripe};

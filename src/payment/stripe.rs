@@ -1,0 +1,259 @@
+//! The provider speaking Stripe's `PaymentIntents` API: manual capture, our ids in the metadata, one idempotency key an
+//! operation and endpoint.
+//!
+//! Source: the public API reference of Stripe for payment intents, refunds, errors and idempotent requests. Unknown
+//! fields are ignored; an unknown status reads as processing, so that nothing is concluded from it.
+
+use super::currency;
+use super::provider::{
+    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding, Standing,
+};
+use crate::config::Secret;
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The adapter.
+#[derive(Clone, Debug)]
+pub struct Stripe {
+    client: reqwest::Client,
+    base: String,
+    key: Secret,
+}
+
+/// How long a call may take before its outcome is unknown.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Stripe {
+    /// An adapter for an API base such as `https://api.stripe.com`.
+    pub fn new(base: &str, key: Secret) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).timeout(CALL_TIMEOUT).build()?;
+        Ok(Self { client, base: base.trim_end_matches('/').to_owned(), key })
+    }
+
+    async fn post<T: for<'de> Deserialize<'de>>(
+        &self,
+        path: &str,
+        idempotency_key: &str,
+        form: &[(String, String)],
+    ) -> Result<T, CallError> {
+        let request = self.client.post(format!("{}{path}", self.base)).header("Idempotency-Key", idempotency_key).form(form);
+        self.send(request).await
+    }
+
+    async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &[(&str, String)]) -> Result<T, CallError> {
+        self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await
+    }
+
+    async fn send<T: for<'de> Deserialize<'de>>(&self, request: reqwest::RequestBuilder) -> Result<T, CallError> {
+        let unknown = |error: reqwest::Error| CallError::Unknown(error.without_url().to_string());
+        let response = request.bearer_auth(self.key.expose()).send().await.map_err(unknown)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(unknown)?;
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| CallError::Unknown(format!("an answer that can't be read: {error}")));
+        }
+        let error = serde_json::from_slice::<Failure>(&body).map(|failure| failure.error).unwrap_or_default();
+        if status.as_u16() == 402 && error.kind.as_deref() == Some("card_error") {
+            let code = error.decline_code.or(error.code).unwrap_or_else(|| "card_declined".to_owned());
+            return Err(CallError::Declined { code, provider_id: error.payment_intent.map(|intent| intent.id) });
+        }
+        let what = format!("{status} {}", error.code.or(error.kind).unwrap_or_default());
+        Err(if status.is_server_error() { CallError::Stored(what) } else { CallError::Unknown(what) })
+    }
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    error: ApiError,
+}
+
+#[derive(Default, Deserialize)]
+struct ApiError {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    code: Option<String>,
+    decline_code: Option<String>,
+    payment_intent: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    data: Vec<T>,
+    #[serde(default)]
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+struct WireIntent {
+    id: String,
+    status: String,
+    amount: i64,
+    currency: String,
+    client_secret: Option<String>,
+    #[serde(default)]
+    metadata: HashMap<String, String>,
+    next_action: Option<WireAction>,
+    last_payment_error: Option<ApiError>,
+    capture_before: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct WireAction {
+    redirect_to_url: Option<WireRedirect>,
+}
+
+#[derive(Deserialize)]
+struct WireRedirect {
+    url: Option<String>,
+}
+
+impl From<WireIntent> for Intent {
+    fn from(wire: WireIntent) -> Self {
+        let standing = match wire.status.as_str() {
+            "requires_action" | "requires_confirmation" => Standing::WaitsForBuyer,
+            "requires_capture" => Standing::Authorized,
+            "succeeded" => Standing::Captured,
+            "requires_payment_method" => Standing::Declined,
+            "canceled" => Standing::Cancelled,
+            _ => Standing::Processing,
+        };
+        let currency = wire.currency.to_uppercase();
+        let next_action = (standing == Standing::WaitsForBuyer).then(|| NextAction {
+            redirect_url: wire.next_action.and_then(|action| action.redirect_to_url?.url),
+            client_secret: wire.client_secret,
+        });
+        Self {
+            provider_id: wire.id,
+            operation_id: wire.metadata.get("operation_id").cloned(),
+            standing,
+            amount_minor: currency::from_provider(&currency, wire.amount),
+            currency,
+            decline_code: wire.last_payment_error.and_then(|error| error.decline_code.or(error.code)),
+            next_action,
+            capture_before: wire.capture_before.and_then(|at| DateTime::from_timestamp(at, 0)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WireRefund {
+    id: String,
+    status: Option<String>,
+    amount: i64,
+    currency: String,
+    #[serde(default)]
+    metadata: HashMap<String, String>,
+}
+
+impl From<WireRefund> for ProviderRefund {
+    fn from(wire: WireRefund) -> Self {
+        let standing = match wire.status.as_deref() {
+            Some("succeeded") => RefundStanding::Succeeded,
+            Some("failed" | "canceled") => RefundStanding::Failed,
+            _ => RefundStanding::Pending,
+        };
+        Self {
+            provider_id: wire.id,
+            operation_id: wire.metadata.get("operation_id").cloned(),
+            standing,
+            amount_minor: currency::from_provider(&wire.currency.to_uppercase(), wire.amount),
+        }
+    }
+}
+
+/// `<operation>:<step>`, and `:2` and so on for the next key of a step.
+fn idempotency_key(operation_id: &str, step: &str, key_no: i16) -> String {
+    if key_no <= 1 { format!("{operation_id}:{step}") } else { format!("{operation_id}:{step}:{key_no}") }
+}
+
+fn pair(key: &str, value: impl Into<String>) -> (String, String) {
+    (key.to_owned(), value.into())
+}
+
+/// Pages of a list that are read before giving up.
+const PAGES_MAX: usize = 50;
+
+#[async_trait]
+impl PaymentProvider for Stripe {
+    async fn authorize(&self, order: &Order) -> Result<Intent, CallError> {
+        let amount = currency::to_provider(&order.currency, order.amount_minor)
+            .ok_or_else(|| CallError::Unknown("the amount can't be expressed in this currency".to_owned()))?;
+        let mut form = vec![
+            pair("amount", amount.to_string()),
+            pair("currency", order.currency.to_lowercase()),
+            pair("payment_method", &order.payment_method),
+            pair("capture_method", "manual"),
+            pair("confirm", "true"),
+            pair("metadata[operation_id]", &order.operation_id),
+            pair("metadata[booking_code]", &order.booking_code),
+        ];
+        if let Some(url) = &order.return_url {
+            form.push(pair("return_url", url));
+        }
+        let key = idempotency_key(&order.operation_id, "create", order.key_no);
+        self.post::<WireIntent>("/v1/payment_intents", &key, &form).await.map(Intent::from)
+    }
+
+    async fn capture(&self, payment: &Handle) -> Result<Intent, CallError> {
+        let key = idempotency_key(&payment.operation_id, "capture", payment.key_no);
+        let path = format!("/v1/payment_intents/{}/capture", payment.provider_id);
+        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from)
+    }
+
+    async fn void(&self, payment: &Handle) -> Result<Intent, CallError> {
+        let key = idempotency_key(&payment.operation_id, "void", payment.key_no);
+        let path = format!("/v1/payment_intents/{}/cancel", payment.provider_id);
+        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from)
+    }
+
+    async fn retrieve(&self, provider_id: &str) -> Result<Intent, CallError> {
+        self.get::<WireIntent>(&format!("/v1/payment_intents/{provider_id}"), &[]).await.map(Intent::from)
+    }
+
+    async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError> {
+        let mut after: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![("created[gte]", created_from.timestamp().to_string()), ("limit", "100".to_owned())];
+            query.extend(after.take().map(|id| ("starting_after", id)));
+            let page: List<WireIntent> = self.get("/v1/payment_intents", &query).await?;
+            let last = page.data.last().map(|intent| intent.id.clone());
+            let found = page.data.into_iter().find(|intent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id));
+            match found {
+                Some(intent) => return Ok(Some(intent.into())),
+                None if !page.has_more => return Ok(None),
+                None => after = last,
+            }
+        }
+        Err(CallError::Unknown("the provider's list is longer than we read".to_owned()))
+    }
+
+    async fn refund(&self, order: &RefundOrder) -> Result<ProviderRefund, CallError> {
+        let amount = currency::to_provider(&order.currency, order.amount_minor)
+            .ok_or_else(|| CallError::Unknown("the amount can't be expressed in this currency".to_owned()))?;
+        let form = [
+            pair("payment_intent", &order.provider_payment_id),
+            pair("amount", amount.to_string()),
+            pair("metadata[operation_id]", &order.operation_id),
+        ];
+        let key = idempotency_key(&order.operation_id, "refund", order.key_no);
+        self.post::<WireRefund>("/v1/refunds", &key, &form).await.map(ProviderRefund::from)
+    }
+
+    async fn find_refund(&self, provider_payment_id: &str, operation_id: &str) -> Result<Option<ProviderRefund>, CallError> {
+        let query = [("payment_intent", provider_payment_id.to_owned()), ("limit", "100".to_owned())];
+        let page: List<WireRefund> = self.get("/v1/refunds", &query).await?;
+        let found = page.data.into_iter().find(|refund| refund.metadata.get("operation_id").is_some_and(|id| id == operation_id));
+        match found {
+            None if page.has_more => Err(CallError::Unknown("more refunds of one payment than we read".to_owned())),
+            found => Ok(found.map(ProviderRefund::from)),
+        }
+    }
+}
