@@ -1,1 +1,253 @@
-fn main() {}
+//! The one binary: its roles are subcommands.
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+use parterre::app::App;
+use parterre::auth::{Person, issue};
+use parterre::config::{Config, Secret};
+use parterre::payment::simulator::{Settings, Simulator};
+use parterre::{db, dev, graphql, http, telemetry, workers};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A box office behind one GraphQL API.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything for development: a private PostgreSQL, demo data, the payment simulator, workers and the server
+    Dev(Config),
+    /// The server
+    Serve(Config),
+    /// Workers without a server
+    Worker(Config),
+    /// Apply database migrations
+    Migrate(Config),
+    /// Fill the database with demo data, once
+    Seed(Config),
+    /// Build the search index anew
+    Reindex(Config),
+    /// Print the GraphQL schema
+    Schema,
+    /// Print a token signed with the development secret
+    Token(TokenArgs),
+    /// Organizations
+    Org(OrgArgs),
+    /// The payment provider to develop and test against
+    Simulator(SimulatorArgs),
+    /// Run a command with a private PostgreSQL and Redis, for tests
+    #[command(hide = true)]
+    WithServices(WithServicesArgs),
+    /// Stop the private PostgreSQL of `dev`
+    #[command(hide = true)]
+    Down,
+    /// Print the address of the private PostgreSQL of `dev`
+    #[command(hide = true)]
+    DatabaseUrl,
+}
+
+#[derive(Args)]
+struct TokenArgs {
+    #[command(subcommand)]
+    who: Who,
+    /// Secret to sign with
+    #[arg(long, env = "JWT_SECRET", hide_env_values = true, default_value = parterre::config::DEVELOPMENT_SECRET, global = true)]
+    jwt_secret: Secret,
+}
+
+#[derive(Subcommand)]
+enum Who {
+    /// A buyer, by any name
+    Buyer {
+        /// The `sub`
+        name: String,
+    },
+    /// Somebody of an organization, by the organization's name
+    Organizer {
+        /// The organization
+        organization: String,
+    },
+}
+
+#[derive(Args)]
+struct OrgArgs {
+    #[command(subcommand)]
+    what: OrgCommand,
+}
+
+#[derive(Subcommand)]
+enum OrgCommand {
+    /// Create an organization and print its id
+    Create {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        config: Box<Config>,
+    },
+}
+
+#[derive(Args)]
+struct SimulatorArgs {
+    /// Where to serve
+    #[arg(long, env = "SIMULATOR_LISTEN", default_value = "127.0.0.1:8001")]
+    listen: SocketAddr,
+    /// Where webhooks go
+    #[arg(long, env = "SIMULATOR_WEBHOOK_URL")]
+    webhook_url: Option<String>,
+    /// What signs them
+    #[arg(long, env = "SIMULATOR_WEBHOOK_SECRET", hide_env_values = true, default_value = "whsec_simulator")]
+    webhook_secret: Secret,
+    /// Where the ledger is kept
+    #[arg(long, env = "SIMULATOR_LEDGER")]
+    ledger: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct WithServicesArgs {
+    /// The folder of the private cluster
+    #[arg(long, default_value = ".parterre/test")]
+    folder: PathBuf,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true)]
+    command: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    parterre::install_crypto();
+    telemetry::init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into()),
+    };
+    match runtime.block_on(run(Cli::parse().command)) {
+        Ok(code) => code,
+        Err(error) => fail(&error),
+    }
+}
+
+/// One line that says what is wrong and what to do.
+#[expect(clippy::print_stderr, reason = "the command line's own answer")]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    let mut told = Vec::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if !told.iter().any(|earlier: &String| earlier.contains(&cause)) {
+            told.push(cause);
+        }
+    }
+    eprintln!("parterre: {}", told.join(": "));
+    ExitCode::FAILURE
+}
+
+#[expect(clippy::print_stdout, reason = "the command line's own answers")]
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Dev(config) => dev::run(config).await?,
+        Command::Serve(config) => serve(config).await?,
+        Command::Worker(config) => work(config).await?,
+        Command::Migrate(config) => parterre_migration::up(connect(&config).await?.pool()).await.context("migrating")?,
+        Command::Seed(config) => seed(config).await?,
+        Command::Reindex(config) => {
+            let app = App::build(config, CancellationToken::new()).await?;
+            println!("{} events indexed", app.services.discovery.rebuild().await?);
+        }
+        Command::Schema => print!("{}", graphql::sdl()),
+        Command::Token(args) => println!("{}", token(&args)?),
+        Command::Org(OrgArgs { what: OrgCommand::Create { name, config } }) => {
+            let app = App::build(*config, CancellationToken::new()).await?;
+            let id = app.services.catalogue.organization_named(&name, true).await?.context("the organization is not there")?;
+            println!("{}", parterre_schema::node_id(parterre_schema::Kind::Organizer, id).as_str());
+        }
+        Command::Simulator(args) => simulate(args).await?,
+        Command::WithServices(args) => return dev::with_services(&args.folder, &args.command).await,
+        Command::Down => dev::down().await?,
+        Command::DatabaseUrl => println!("{}", dev::database_url()?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn connect(config: &Config) -> anyhow::Result<db::Db> {
+    Ok(db::Db::connect(&config.database_url, 2).await?)
+}
+
+async fn seed(config: Config) -> anyhow::Result<()> {
+    let app = App::build(config, CancellationToken::new()).await?;
+    parterre::seed::run(&app).await
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let shutdown = CancellationToken::new();
+    let listener = bind(config.listen).await?;
+    let admin = match config.admin_listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let app = App::build(config, shutdown.clone()).await?;
+    parterre_migration::up(app.db.pool()).await.context("migrating")?;
+    if app.config.workers {
+        workers::start(&app);
+    }
+    workers::start_indexer(&app);
+    if let Some(listener) = admin {
+        telemetry::serve_metrics(listener, &shutdown)?;
+    }
+    tracing::info!(address = %app.config.listen, "serving");
+    let server = tokio::spawn(http::serve(app.clone(), listener));
+    parterre::shutdown::signal().await;
+    parterre::shutdown::end(app, server).await;
+    Ok(())
+}
+
+async fn work(config: Config) -> anyhow::Result<()> {
+    let app = App::build(config, CancellationToken::new()).await?;
+    workers::start(&app);
+    tracing::info!("working");
+    parterre::shutdown::signal().await;
+    app.shutdown.cancel();
+    app.drain(Duration::from_secs(20)).await;
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}: stop whoever does, or choose another address with PARTERRE_LISTEN")
+    })
+}
+
+fn token(args: &TokenArgs) -> anyhow::Result<String> {
+    let person = match &args.who {
+        Who::Buyer { name } => Person::buyer(name),
+        Who::Organizer { organization } => Person::organizer(organization),
+    };
+    let mut config = dev::default_config();
+    config.jwt_secret = args.jwt_secret.clone();
+    Ok(issue(&config, &person, Duration::from_secs(30 * 86_400))?)
+}
+
+async fn simulate(args: SimulatorArgs) -> anyhow::Result<()> {
+    let listener = bind(args.listen).await?;
+    let settings = Settings {
+        webhook_url: args.webhook_url,
+        webhook_secret: args.webhook_secret,
+        file: args.ledger,
+        public_url: format!("http://{}", listener.local_addr()?),
+    };
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(Simulator::new(settings).serve(listener, shutdown.clone()));
+    parterre::shutdown::signal().await;
+    shutdown.cancel();
+    serving.await??;
+    Ok(())
+}

@@ -15,3 +15,10 @@ pub use provider::{
 };
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
 pub use stripe::{CALL_TIMEOUT, Stripe};
+
+mod store;
+
+pub use store::{
+    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease, lease_refund, lock,
+    lock_refund, step, step_refund, unlease, unlease_refund,
+};

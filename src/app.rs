@@ -1,0 +1,130 @@
+//! Everything built once: the parts of a process, wired by hand.
+
+use crate::auth::{KeyError, Tokens};
+use crate::booking::{Bookings, Parts};
+use crate::bus::{Bus, BusError, MemoryBus, RedisBus};
+use crate::catalogue::Catalogue;
+use crate::config::{Config, ConfigError};
+use crate::db::{Db, Unreachable};
+use crate::discovery::Discovery;
+use crate::graphql::{ApiSchema, Services, schema};
+use crate::inventory::Inventory;
+use crate::payment::Stripe;
+use crate::seatmap::SeatMaps;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A process's parts.
+#[derive(Clone)]
+pub struct App {
+    /// Its settings.
+    pub config: Arc<Config>,
+    /// The database.
+    pub db: Db,
+    /// What resolvers call.
+    pub services: Services,
+    /// The API.
+    pub schema: ApiSchema,
+    /// Reads tokens.
+    pub tokens: Tokens,
+    /// Where tasks run that must not be dropped half way.
+    pub tasks: TaskTracker,
+    /// Ends everything.
+    pub shutdown: CancellationToken,
+    /// Wakes the consumers of the outbox.
+    pub outbox_wake: Arc<Notify>,
+    /// Wakes the one who looks at webhooks.
+    pub webhook_wake: Arc<Notify>,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Why a process can't start. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database is away.
+    #[error(transparent)]
+    Database(#[from] Unreachable),
+    /// Redis is away.
+    #[error("cannot reach Redis: {0}; start it, or unset REDIS_URL to serve alone")]
+    Bus(#[from] BusError),
+    /// The keys can't be used.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// The settings are refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The payment adapter can't be built.
+    #[error("the payment adapter can't be built: {0}")]
+    Payment(#[from] reqwest::Error),
+}
+
+impl App {
+    /// Builds the parts of a process: connects, starts the lanes and the listeners, but no workers and no server.
+    pub async fn build(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        config.check()?;
+        let tasks = TaskTracker::new();
+        let db = Db::connect(&config.database_url, config.database_connections).await?;
+        let bus: Arc<dyn Bus> = match &config.redis_url {
+            Some(url) => Arc::new(RedisBus::connect(url, &config.redis_namespace, shutdown.clone()).await?),
+            None => Arc::new(MemoryBus::default()),
+        };
+        let (outbox_wake, payment_wake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let catalogue = Catalogue::new(db.clone());
+        let inventory = Arc::new(Inventory::start(config.lanes, &db, &bus, &outbox_wake, &tasks));
+        let provider = Arc::new(Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone())?);
+        let bookings = Bookings::new(Parts {
+            db: db.clone(),
+            bus: Arc::clone(&bus),
+            inventory: Arc::clone(&inventory),
+            provider,
+            tasks: tasks.clone(),
+            wake: payment_wake,
+            checkout_wait: Duration::from_millis(config.checkout_wait_ms),
+        });
+        let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let discovery = Discovery::open(db.clone(), &config.data);
+        let services = Services {
+            catalogue,
+            inventory,
+            bookings,
+            seat_maps,
+            discovery,
+            bus,
+            ticket_secret: config.ticket_secret.clone(),
+            shutdown: shutdown.clone(),
+        };
+        let schema = schema(services.clone(), config.answers_introspection());
+        let tokens = Tokens::new(&config)?;
+        Ok(Self {
+            config: Arc::new(config),
+            db,
+            services,
+            schema,
+            tokens,
+            tasks,
+            shutdown,
+            outbox_wake,
+            webhook_wake: Arc::default(),
+        })
+    }
+
+    /// Waits for tasks that must not be dropped half way, after everything was told to end. Writes get this long.
+    pub async fn drain(self, at_most: Duration) {
+        let Self { services, tasks, schema, .. } = self;
+        // The lanes end when the last who could ask is gone.
+        drop(services);
+        drop(schema);
+        tasks.close();
+        if tokio::time::timeout(at_most, tasks.wait()).await.is_err() {
+            tracing::warn!("some tasks did not end in time");
+        }
+    }
+}

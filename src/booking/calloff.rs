@@ -1,0 +1,80 @@
+//! After an event was called off: every confirmed booking is undone and refunded in full, whatever its terms, and every
+//! hold is released. Resumable: a pass takes what it finds, and the last one finds nothing.
+
+use super::cancel::{Terms, undo};
+use super::store::{self, BookingError, lock_event};
+use super::{Bookings, BookingId};
+use crate::db::{Single, repeating};
+use crate::sql;
+use parterre_entity::{BookingState, EventState, HoldId, RefundReason};
+use sea_orm::{DbErr, EntityTrait, FromQueryResult};
+
+/// Bookings and holds that a pass takes at the most.
+const A_PASS: i64 = 100;
+
+impl Bookings {
+    /// Undoes some bookings and releases some holds of cancelled events. Returns how many.
+    pub async fn undo_cancelled_events(&self) -> Result<usize, BookingError> {
+        let bookings = Single::<BookingId>::find_by_statement(sql!(
+            "SELECT booking.id AS value FROM booking JOIN event ON event.id = booking.event_id
+             WHERE event.state = 'CANCELLED' AND booking.status = 'CONFIRMED' ORDER BY booking.id LIMIT $1",
+            A_PASS
+        ))
+        .all(self.db.pool())
+        .await?;
+        for row in &bookings {
+            let deltas = repeating(|| self.undo_for_event(row.value)).await?;
+            self.inventory.publish(deltas).await;
+            self.announce(row.value).await;
+        }
+        if !bookings.is_empty() {
+            self.wake.notify_one();
+        }
+        let holds = self.release_holds_of_cancelled_events().await?;
+        Ok(bookings.len() + holds)
+    }
+
+    async fn undo_for_event(&self, id: BookingId) -> Result<Vec<std::sync::Arc<crate::bus::SeatsDelta>>, BookingError> {
+        let found = parterre_entity::booking::Entity::find_by_id(id).one(self.db.pool()).await?;
+        let found = found.ok_or_else(|| DbErr::RecordNotFound(format!("booking {id}")))?;
+        let tx = self.db.begin("event_calloff").await?;
+        let terms = lock_event(&tx, found.event_id).await?;
+        crate::inventory::lock(&tx, found.hold_id).await?;
+        let row = store::lock(&tx, id).await?;
+        if row.status != BookingState::Confirmed || terms.state != EventState::Cancelled {
+            tx.rollback().await?;
+            return Ok(Vec::new());
+        }
+        let full = Terms {
+            amount_minor: row.total_minor,
+            reason: RefundReason::EventCancelled,
+            resell: true,
+            cause: "event_cancelled",
+            detail: Some("the event was cancelled by its organizer".to_owned()),
+        };
+        let deltas = undo(&tx, &row, full).await?;
+        tx.commit().await?;
+        Ok(deltas)
+    }
+
+    async fn release_holds_of_cancelled_events(&self) -> Result<usize, BookingError> {
+        #[derive(FromQueryResult)]
+        struct Row {
+            id: HoldId,
+            buyer: String,
+        }
+        let holds = Row::find_by_statement(sql!(
+            "SELECT hold.id, hold.buyer FROM hold JOIN event ON event.id = hold.event_id
+             WHERE event.state = 'CANCELLED' AND hold.status = 'ACTIVE' ORDER BY hold.id LIMIT $1",
+            A_PASS
+        ))
+        .all(self.db.pool())
+        .await?;
+        for hold in &holds {
+            if let Err(error) = self.inventory.release(hold.id, &hold.buyer).await {
+                tracing::warn!(hold.id = %hold.id, %error, "a hold of a cancelled event could not be released yet");
+            }
+        }
+        Ok(holds.len())
+    }
+}

@@ -1,0 +1,320 @@
+//! Moves payments and refunds on by asking the provider. No transaction is open while a call is under way; what a call
+//! brought is settled in `settle.rs`.
+//!
+//! Invariants: a lease limits who calls, never whose fact counts; before every send the hold is read again with a fresh
+//! clock; after an answer that is not definite, the provider's object is looked at before anything is sent again.
+
+use super::refunds;
+use super::rules::{View, obstacle};
+use super::settle::{Settled, move_row, settle};
+use super::store::{self, BookingError, lock_event, step};
+use super::{Bookings, rules::BookingEvent};
+use crate::db::{self, repeating};
+use crate::inventory;
+use crate::payment::{self, CALL_TIMEOUT, CallError, Handle, Intent, Order, PaymentChanges, PaymentEvent};
+use chrono::Duration;
+use parterre_entity::{BookingFailure, BookingState, EventState, PaymentId, PaymentState, PaymentStep, payment as payment_row};
+use sea_orm::{DbErr, EntityTrait};
+use uuid::Uuid;
+
+/// Steps a payment takes in one go: send, capture, and what may come between.
+const STEPS_MAX: usize = 6;
+
+impl Bookings {
+    /// Moves a payment on as far as it goes, if it is due and nobody else is at it.
+    pub async fn drive(&self, payment: PaymentId) -> Result<(), BookingError> {
+        let token = Uuid::now_v7();
+        if !payment::lease(&self.db, payment, token).await? {
+            return Ok(());
+        }
+        let result = self.drive_leased(payment).await;
+        payment::unlease(&self.db, payment, token).await?;
+        result
+    }
+
+    async fn drive_leased(&self, id: PaymentId) -> Result<(), BookingError> {
+        for _ in 0..STEPS_MAX {
+            let row = payment_row::Entity::find_by_id(id).one(self.db.pool()).await?;
+            let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("payment {id}")))?;
+            if row.next_check_at.is_none_or(|due| due > crate::clock::now() + Duration::seconds(1)) {
+                return Ok(());
+            }
+            let goes_on = match (row.status, row.unknown_step) {
+                (PaymentState::Created | PaymentState::Authorizing, _)
+                | (PaymentState::Unknown, Some(PaymentStep::Authorize) | None) => self.authorize(&row).await?,
+                (PaymentState::RequiresAction, _) => self.look(&row).await?,
+                (PaymentState::Capturing, _) | (PaymentState::Unknown, Some(PaymentStep::Capture)) => self.capture(&row).await?,
+                (PaymentState::Voiding, _) | (PaymentState::Unknown, Some(PaymentStep::Void)) => self.void(&row).await?,
+                (
+                    PaymentState::Authorized
+                    | PaymentState::Captured
+                    | PaymentState::Declined
+                    | PaymentState::Failed
+                    | PaymentState::Voided
+                    | PaymentState::NeedsReview,
+                    _,
+                ) => return Ok(()),
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves the money, unless the hold can't wait for the answer any more.
+    async fn authorize(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
+        if row.first_sent_at.is_some() {
+            match self.find(row).await {
+                Ok(Some(intent)) => return self.settle(row, &intent, "lookup").await.map(|()| true),
+                Ok(None) => {}
+                Err(error) => return self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
+            }
+        }
+        let Some(code) = repeating(|| self.prepare_send(row.id)).await? else { return Ok(true) };
+        let order = Order {
+            operation_id: row.operation_id.clone(),
+            booking_code: code,
+            amount_minor: row.amount_minor,
+            currency: row.currency.clone(),
+            payment_method: row.payment_method.clone(),
+            return_url: row.return_url.clone(),
+            key_no: row.key_no,
+        };
+        match self.provider.authorize(&order).await {
+            Ok(intent) => self.settle(row, &intent, "authorize").await.map(|()| true),
+            Err(CallError::Declined { code, provider_id }) => {
+                let intent = uncollected(row, provider_id, code);
+                self.settle(row, &intent, "authorize").await.map(|()| false)
+            }
+            Err(error) => self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
+        }
+    }
+
+    /// In a transaction of its own: is the hold still good for one call? Then the call is written down before it is
+    /// made. Else the booking fails; a payment the provider may know of is looked for and voided.
+    async fn prepare_send(&self, id: PaymentId) -> Result<Option<String>, BookingError> {
+        let found = payment_row::Entity::find_by_id(id).one(self.db.pool()).await?;
+        let row = found.ok_or_else(|| DbErr::RecordNotFound(format!("payment {id}")))?;
+        let tx = self.db.begin("payment_send").await?;
+        let terms = lock_event(&tx, row.event_id).await?;
+        let booking = parterre_entity::booking::Entity::find_by_id(row.booking_id).one(&*tx).await?;
+        let hold_id = booking.map(|booking| booking.hold_id).ok_or_else(|| DbErr::RecordNotFound("booking".to_owned()))?;
+        let hold = inventory::lock(&tx, hold_id).await?.ok_or_else(|| DbErr::RecordNotFound("hold".to_owned()))?;
+        let booking = store::lock(&tx, row.booking_id).await?;
+        let payment = payment::lock(&tx, id).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
+        let now = db::clock(&*tx).await?;
+        let view = View {
+            hold: hold.status,
+            deadline: hold.deadline,
+            booking: booking.status,
+            payment: payment.status,
+            event_cancelled: terms.state == EventState::Cancelled,
+            other_booking: false,
+            amount_minor: payment.amount_minor,
+            currency: &payment.currency,
+        };
+        let call = Duration::from_std(CALL_TIMEOUT).unwrap_or(Duration::seconds(10));
+        let obstacle = match booking.status {
+            BookingState::PaymentPending => obstacle(&view, now + call),
+            _ => Some(BookingFailure::Abandoned),
+        };
+        let sendable = matches!(payment.status, PaymentState::Created | PaymentState::Authorizing | PaymentState::Unknown);
+        if !sendable {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        match obstacle {
+            None => {
+                move_row(&tx, &payment, PaymentEvent::Send, (PaymentChanges { check_in_seconds: Some(1.0), ..PaymentChanges::default() }, "send")).await?;
+                payment::about_to_call(&tx, id).await?;
+                tx.commit().await?;
+                Ok(Some(booking.code))
+            }
+            Some(failure) => {
+                // Not in the provider's list and no good any more: closed. If it turns up later, it is voided.
+                move_row(&tx, &payment, PaymentEvent::Fail, (PaymentChanges::default(), "not_sent")).await?;
+                if booking.status == BookingState::PaymentPending {
+                    step(&tx, &booking, BookingEvent::Fail, ("not_sent", Some(failure))).await?;
+                }
+                tx.commit().await?;
+                self.announce(row.booking_id).await;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Collects the money. After an attempt whose outcome is not known, the object is read first.
+    async fn capture(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
+        if row.attempts > 0 {
+            match self.find(row).await {
+                Ok(Some(intent)) if intent.standing != payment::Standing::Authorized => {
+                    return self.settle(row, &intent, "lookup").await.map(|()| false);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return self.keep_unknown(row, PaymentStep::Capture, &not_listed()).await.map(|()| false),
+                Err(error) => return self.keep_unknown(row, PaymentStep::Capture, &error).await.map(|()| false),
+            }
+        }
+        let Some(handle) = handle(row) else {
+            return self.keep_unknown(row, PaymentStep::Capture, &not_listed()).await.map(|()| false);
+        };
+        self.count_call(row.id).await?;
+        match self.provider.capture(&handle).await {
+            // The answer to a key that was used before is old: the object as it stands is what counts.
+            Ok(_) if row.attempts > 0 => match self.find(row).await {
+                Ok(Some(intent)) => self.settle(row, &intent, "capture").await.map(|()| false),
+                Ok(None) => self.keep_unknown(row, PaymentStep::Capture, &not_listed()).await.map(|()| false),
+                Err(error) => self.keep_unknown(row, PaymentStep::Capture, &error).await.map(|()| false),
+            },
+            Ok(intent) => self.settle(row, &intent, "capture").await.map(|()| false),
+            Err(CallError::Declined { code, provider_id }) => {
+                let intent = uncollected(row, provider_id, code);
+                self.settle(row, &intent, "capture").await.map(|()| false)
+            }
+            Err(error) => self.keep_unknown(row, PaymentStep::Capture, &error).await.map(|()| false),
+        }
+    }
+
+    /// Gives the reservation back.
+    async fn void(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
+        let intent = match self.find(row).await {
+            Ok(Some(intent)) => intent,
+            Ok(None) => return self.keep_unknown(row, PaymentStep::Void, &not_listed()).await.map(|()| false),
+            Err(error) => return self.keep_unknown(row, PaymentStep::Void, &error).await.map(|()| false),
+        };
+        if !matches!(intent.standing, payment::Standing::Authorized | payment::Standing::WaitsForBuyer) {
+            return self.settle(row, &intent, "lookup").await.map(|()| false);
+        }
+        let handle = Handle { provider_id: intent.provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no };
+        self.count_call(row.id).await?;
+        match self.provider.void(&handle).await {
+            Ok(intent) => self.settle(row, &intent, "void").await.map(|()| false),
+            Err(error) => self.keep_unknown(row, PaymentStep::Void, &error).await.map(|()| false),
+        }
+    }
+
+    /// Looks at a payment that waits for its buyer.
+    async fn look(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
+        match self.find(row).await {
+            Ok(Some(intent)) => self.settle(row, &intent, "lookup").await.map(|()| true),
+            Ok(None) => self.keep_unknown(row, PaymentStep::Authorize, &not_listed()).await.map(|()| false),
+            Err(error) => self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
+        }
+    }
+
+    /// Looks at a payment because someone said that something happened to it. Reads, settles, sends nothing.
+    pub async fn look_at(&self, payment: PaymentId, cause: &'static str) -> Result<bool, BookingError> {
+        let row = payment_row::Entity::find_by_id(payment).one(self.db.pool()).await?;
+        let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("payment {payment}")))?;
+        match self.find(&row).await {
+            Ok(Some(intent)) => {
+                self.settle(&row, &intent, cause).await?;
+                self.wake.notify_one();
+                Ok(true)
+            }
+            Ok(None) | Err(_) => Ok(false),
+        }
+    }
+
+    /// The provider's object: by its id, or else by the list over its time of creation, matched by our id.
+    async fn find(&self, row: &payment_row::Model) -> Result<Option<Intent>, CallError> {
+        match &row.provider_id {
+            Some(id) => self.provider.retrieve(id).await.map(Some),
+            None => {
+                let from = row.first_sent_at.unwrap_or(row.created_at) - Duration::minutes(5);
+                self.provider.find(&row.operation_id, from).await
+            }
+        }
+    }
+
+    async fn settle(&self, row: &payment_row::Model, intent: &Intent, cause: &'static str) -> Result<(), BookingError> {
+        let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, cause)).await?;
+        self.inventory.publish(deltas).await;
+        self.announce(booking).await;
+        Ok(())
+    }
+
+    async fn count_call(&self, id: PaymentId) -> Result<(), BookingError> {
+        let tx = self.db.begin("payment_call").await?;
+        payment::about_to_call(&tx, id).await?;
+        tx.commit().await.map_err(BookingError::from)
+    }
+
+    /// The outcome is not known: nothing moves, it is asked again with growing pauses.
+    async fn keep_unknown(&self, row: &payment_row::Model, unknown: PaymentStep, error: &CallError) -> Result<(), BookingError> {
+        tracing::warn!(payment.id = %row.id, step = unknown.as_str(), %error, "the outcome of a payment step is not known yet");
+        metrics::counter!("parterre_payments_unknown_total").increment(1);
+        repeating(|| async {
+            let tx = self.db.begin("payment_unknown").await?;
+            let locked = payment::lock(&tx, row.id).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
+            // Somebody else learned more meanwhile.
+            if payment::next(locked.status, PaymentEvent::Lose).is_err() || locked.status != row.status {
+                return tx.rollback().await.map_err(BookingError::from);
+            }
+            let changes = PaymentChanges {
+                unknown_step: Some(unknown),
+                check_in_seconds: Some(pause_seconds(locked.attempts)),
+                next_key: matches!(error, CallError::Stored(_)),
+                ..PaymentChanges::default()
+            };
+            move_row(&tx, &locked, PaymentEvent::Lose, (changes, "no_answer")).await?;
+            tx.commit().await.map_err(BookingError::from)
+        })
+        .await?;
+        self.announce(row.booking_id).await;
+        Ok(())
+    }
+
+    /// Drives what is due, a batch of it. Returns how much was.
+    pub async fn drive_due(&self) -> Result<usize, BookingError> {
+        let payments = payment::due(&self.db, 64).await?;
+        let due_refunds = payment::due_refunds(&self.db, 64).await?;
+        let count = payments.len() + due_refunds.len();
+        let mut running = tokio::task::JoinSet::new();
+        for payment in payments {
+            let bookings = self.clone();
+            running.spawn(async move { bookings.drive(payment).await });
+        }
+        for refund in due_refunds {
+            let bookings = self.clone();
+            running.spawn(async move { refunds::drive(&bookings, refund).await });
+        }
+        while let Some(done) = running.join_next().await {
+            match done {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "a payment or refund could not be moved on"),
+                Err(error) => tracing::error!(%error, "a payment task ended early"),
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// 0.5, 1, 2 … seconds, five minutes at the most.
+pub(super) fn pause_seconds(attempts: i32) -> f64 {
+    (0.5 * 2_f64.powi(attempts.clamp(0, 12) - 1)).clamp(0.5, 300.0)
+}
+
+fn handle(row: &payment_row::Model) -> Option<Handle> {
+    let provider_id = row.provider_id.clone()?;
+    Some(Handle { provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no })
+}
+
+fn not_listed() -> CallError {
+    CallError::Unknown("the provider does not list it".to_owned())
+}
+
+/// A decline as the object it leaves behind.
+fn uncollected(row: &payment_row::Model, provider_id: Option<String>, code: String) -> Intent {
+    Intent {
+        provider_id: provider_id.or_else(|| row.provider_id.clone()).unwrap_or_default(),
+        operation_id: Some(row.operation_id.clone()),
+        standing: payment::Standing::Declined,
+        amount_minor: row.amount_minor,
+        currency: row.currency.clone(),
+        decline_code: Some(code),
+        next_action: None,
+        capture_before: None,
+    }
+}

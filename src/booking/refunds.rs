@@ -1,0 +1,153 @@
+//! Money on its way back: looked for before it is sent, sent again under the same operation id, and followed by another
+//! refund when it failed.
+
+use super::Bookings;
+use super::drive::pause_seconds;
+use super::rules::BookingEvent;
+use super::store::{self, BookingError, step, tell_money};
+use super::timeline::{Entry, note};
+use crate::db::{Transaction, repeating};
+use crate::payment::{self, CallError, NewRefund, ProviderRefund, RefundEvent, RefundOrder, RefundStanding};
+use crate::sql;
+use parterre_entity::{BookingState, RefundId, RefundState, TimelineKind, payment as payment_row, refund};
+use sea_orm::{DbErr, EntityTrait, FromQueryResult};
+use uuid::Uuid;
+
+/// Moves a refund on, if it is due and nobody else is at it.
+pub(super) async fn drive(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
+    let token = Uuid::now_v7();
+    if !payment::lease_refund(&bookings.db, id, token).await? {
+        return Ok(());
+    }
+    let result = drive_leased(bookings, id).await;
+    payment::unlease_refund(&bookings.db, id, token).await?;
+    result
+}
+
+async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
+    let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
+    let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
+    let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else {
+        return Err(DbErr::Custom(format!("refund {id} is of a payment that the provider does not know")).into());
+    };
+    if row.first_sent_at.is_some() {
+        match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
+            Ok(Some(found)) => return settle(bookings, id, &found).await,
+            Ok(None) => {}
+            Err(error) => return wait(bookings, id, &error).await,
+        }
+    }
+    repeating(|| mark_sent(bookings, id)).await?;
+    let order = RefundOrder {
+        provider_payment_id,
+        operation_id: row.operation_id,
+        amount_minor: row.amount_minor,
+        currency: row.currency,
+        key_no: row.key_no,
+    };
+    match bookings.provider.refund(&order).await {
+        Ok(found) => settle(bookings, id, &found).await,
+        Err(error) => wait(bookings, id, &error).await,
+    }
+}
+
+async fn mark_sent(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
+    let tx = bookings.db.begin("refund_send").await?;
+    let row = lock(&tx, id).await?;
+    let from = row.status;
+    let to = payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), false)).await?;
+    tell(&tx, &row, (from, to), "refund").await?;
+    tx.commit().await.map_err(BookingError::from)
+}
+
+async fn wait(bookings: &Bookings, id: RefundId, error: &CallError) -> Result<(), BookingError> {
+    tracing::warn!(refund.id = %id, %error, "the outcome of a refund is not known yet");
+    let next_key = matches!(error, CallError::Stored(_));
+    let tx = bookings.db.begin("refund_wait").await?;
+    let row = lock(&tx, id).await?;
+    if matches!(row.status, RefundState::Requested | RefundState::Pending) {
+        payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), next_key)).await?;
+    }
+    tx.commit().await.map_err(BookingError::from)
+}
+
+/// Settles a refund by the provider's object. A failed one is followed by another, under its own operation id.
+async fn settle(bookings: &Bookings, id: RefundId, found: &ProviderRefund) -> Result<(), BookingError> {
+    let booking_id = repeating(|| async {
+        let tx = bookings.db.begin("refund_settle").await?;
+        let unlocked = refund::Entity::find_by_id(id).one(&*tx).await?;
+        let unlocked = unlocked.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
+        let booking = store::lock(&tx, unlocked.booking_id).await?;
+        let paid = payment::lock(&tx, unlocked.payment_id).await?;
+        let row = lock(&tx, id).await?;
+        let event = match found.standing {
+            RefundStanding::Pending => RefundEvent::Send,
+            RefundStanding::Succeeded => RefundEvent::Succeed,
+            RefundStanding::Failed => RefundEvent::Fail,
+        };
+        let again = (found.standing == RefundStanding::Pending).then(|| pause_seconds(row.attempts + 1));
+        if payment::next_refund(row.status, event).is_err() {
+            return Ok::<_, BookingError>(booking.id);
+        }
+        let to = payment::step_refund(&tx, &row, event, (Some(found.provider_id.clone()), again, false)).await?;
+        tell(&tx, &row, (row.status, to), "refund").await?;
+        match to {
+            RefundState::Succeeded if row.status != RefundState::Succeeded => {
+                let open = open_refunds(&tx, &row).await?;
+                if open == 0 && matches!(booking.status, BookingState::Cancelled | BookingState::RefundRequired) {
+                    step(&tx, &booking, BookingEvent::Refund, ("refund", None)).await?;
+                }
+            }
+            RefundState::Failed if row.status != RefundState::Failed => {
+                if booking.status == BookingState::Refunded {
+                    step(&tx, &booking, BookingEvent::RefundFails, ("refund_failed", None)).await?;
+                }
+                if let Some(paid) = paid {
+                    let next = NewRefund {
+                        payment: paid.id,
+                        booking: booking.id,
+                        event: booking.event_id,
+                        amount_minor: row.amount_minor,
+                        currency: row.currency.clone(),
+                        reason: row.reason,
+                    };
+                    payment::create_refund(&tx, next).await?;
+                }
+            }
+            _ => {}
+        }
+        tx.commit().await?;
+        Ok(booking.id)
+    })
+    .await?;
+    bookings.announce(booking_id).await;
+    Ok(())
+}
+
+async fn open_refunds(tx: &Transaction, row: &refund::Model) -> Result<i64, DbErr> {
+    let open = crate::db::Single::<i64>::find_by_statement(sql!(
+        "SELECT count(*) AS value FROM refund WHERE booking_id = $1 AND status IN ('REQUESTED', 'PENDING')",
+        row.booking_id
+    ));
+    Ok(open.one(&**tx).await?.map_or(0, |row| row.value))
+}
+
+async fn lock(tx: &Transaction, id: RefundId) -> Result<refund::Model, DbErr> {
+    payment::lock_refund(tx, id).await?.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))
+}
+
+async fn tell(
+    tx: &Transaction,
+    row: &refund::Model,
+    (from, to): (RefundState, RefundState),
+    cause: &'static str,
+) -> Result<(), DbErr> {
+    if from == to {
+        return Ok(());
+    }
+    tell_money(tx, (row.booking_id, row.event_id), serde_json::json!({ "refund": to.as_str() })).await?;
+    let entry =
+        Entry { kind: TimelineKind::Refund, from: Some(from.as_str()), to: Some(to.as_str()), cause, detail: None };
+    note(&**tx, row.booking_id, entry).await
+}

@@ -1,0 +1,333 @@
+//! The one function that settles a payment, whoever reports: a reply, a webhook, a reconciliation.
+//!
+//! It acts on the provider's object as retrieved, under the locks of event, quota, hold, booking and payment, and can be
+//! run any number of times.
+
+use super::rules::{self, BookingEvent, Settlement, View};
+use super::store::{self, BookingError, step};
+use super::timeline::{Entry, note};
+use crate::bus::SeatsDelta;
+use crate::db::{self, Db, Transaction};
+use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
+use crate::payment::{self, Intent, NewRefund, PaymentChanges, PaymentEvent};
+use crate::sql;
+use parterre_entity::{
+    BookingFailure, BookingId, EventState, HoldId, HoldState, PaymentId, PaymentState, RefundReason, TimelineKind, booking,
+    payment as payment_row,
+};
+use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
+use std::sync::Arc;
+
+/// What a settlement did.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) booking: BookingId,
+    pub(super) deltas: Vec<Arc<SeatsDelta>>,
+}
+
+/// Everything locked.
+struct Locked {
+    hold: LockedHold,
+    booking: booking::Model,
+    payment: payment_row::Model,
+    event_cancelled: bool,
+    other_booking: bool,
+}
+
+/// Settles a payment by the provider's object. `cause` says who reported it.
+pub(super) async fn settle(db: &Db, payment: PaymentId, intent: &Intent, cause: &'static str) -> Result<Settled, BookingError> {
+    let tx = db.begin("payment_settle").await?;
+    let locked = lock_all(&tx, payment).await?;
+    let now = db::clock(&*tx).await?;
+    let view = View {
+        hold: locked.hold.status,
+        deadline: locked.hold.deadline,
+        booking: locked.booking.status,
+        payment: locked.payment.status,
+        event_cancelled: locked.event_cancelled,
+        other_booking: locked.other_booking,
+        amount_minor: locked.payment.amount_minor,
+        currency: &locked.payment.currency,
+    };
+    let settlement = rules::settle(&view, intent, now);
+    let deltas = apply(&tx, &locked, settlement, (intent, cause)).await?;
+    let booking = locked.booking.id;
+    tx.commit().await?;
+    Ok(Settled { booking, deltas })
+}
+
+async fn lock_all(tx: &Transaction, payment: PaymentId) -> Result<Locked, DbErr> {
+    #[derive(FromQueryResult)]
+    struct Path {
+        booking_id: BookingId,
+        hold_id: HoldId,
+        event_id: parterre_entity::EventId,
+        buyer: String,
+    }
+    let path = Path::find_by_statement(sql!(
+        "SELECT booking.id AS booking_id, booking.hold_id, booking.event_id, booking.buyer
+         FROM payment JOIN booking ON booking.id = payment.booking_id WHERE payment.id = $1",
+        payment
+    ))
+    .one(&**tx)
+    .await?
+    .ok_or_else(|| DbErr::RecordNotFound(format!("payment {payment}")))?;
+    let terms = store::lock_event(tx, path.event_id).await?;
+    tx.execute_raw(sql!(
+        "INSERT INTO event_quota (event_id, buyer) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+        path.event_id,
+        path.buyer.clone()
+    ))
+    .await?;
+    tx.execute_raw(sql!(
+        "SELECT FROM event_quota WHERE event_id = $1 AND buyer = $2 FOR NO KEY UPDATE",
+        path.event_id,
+        path.buyer
+    ))
+    .await?;
+    let missing = |what: &str| DbErr::RecordNotFound(what.to_owned());
+    let hold = inventory::lock(tx, path.hold_id).await?.ok_or_else(|| missing("hold"))?;
+    let booking = store::lock(tx, path.booking_id).await?;
+    let payment = payment::lock(tx, payment).await?.ok_or_else(|| missing("payment"))?;
+    let others = db::Single::<i64>::find_by_statement(sql!(
+        "SELECT count(*) AS value FROM booking WHERE hold_id = $1 AND id <> $2
+           AND status IN ('PAYMENT_PENDING', 'CONFIRMED', 'CANCELLING', 'CANCELLED')",
+        hold.id,
+        booking.id
+    ))
+    .one(&**tx)
+    .await?;
+    Ok(Locked {
+        hold,
+        booking,
+        payment,
+        event_cancelled: terms.state == EventState::Cancelled,
+        other_booking: others.is_some_and(|row| row.value > 0),
+    })
+}
+
+/// Seconds until a payment that the provider is still at, or that waits for its buyer, is looked at again.
+const WAIT_SECONDS: f64 = 2.0;
+
+async fn apply(
+    tx: &Transaction,
+    locked: &Locked,
+    settlement: Settlement,
+    (intent, cause): (&Intent, &'static str),
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    let items = Items { event: locked.hold.event_id, hold: locked.hold.id, booking: Some(locked.booking.id) };
+    let known = PaymentChanges { provider_id: Some(intent.provider_id.clone()), ..PaymentChanges::default() };
+    match settlement {
+        Settlement::Nothing => {
+            if intent.standing == payment::Standing::Captured && locked.payment.status != PaymentState::Captured && locked.payment.status != PaymentState::NeedsReview {
+                move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+            }
+            Ok(Vec::new())
+        }
+        Settlement::Wait => {
+            let again = PaymentChanges { check_in_seconds: Some(WAIT_SECONDS), ..known };
+            keep_looking(tx, locked, again).await?;
+            Ok(Vec::new())
+        }
+        Settlement::AskBuyer => {
+            let next_action = intent.next_action.as_ref().and_then(|action| serde_json::to_value(action).ok());
+            let changes = PaymentChanges { check_in_seconds: Some(WAIT_SECONDS), next_action, ..known };
+            move_payment(tx, locked, PaymentEvent::AskBuyer, (changes, cause)).await?;
+            Ok(Vec::new())
+        }
+        Settlement::Convert => convert(tx, locked, items, (known, intent, cause)).await,
+        Settlement::Capture => {
+            let again = PaymentChanges { check_in_seconds: Some(0.0), ..known };
+            move_payment(tx, locked, PaymentEvent::Capture, (again, cause)).await?;
+            Ok(Vec::new())
+        }
+        Settlement::Confirm => {
+            move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+            step(tx, &locked.booking, BookingEvent::Confirm, (cause, None)).await?;
+            let sold = inventory::shift(tx, items, Shift::Sell).await?;
+            sold.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
+        }
+        Settlement::ConfirmLate => confirm_late(tx, locked, items, (known, cause)).await,
+        Settlement::GiveBack(reason) => {
+            move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+            give_back(tx, locked, items, (reason, cause)).await
+        }
+        Settlement::Void(failure) => {
+            let now = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..known };
+            let open = locked.payment.status != PaymentState::Voiding;
+            if open && payment::next(locked.payment.status, PaymentEvent::Void).is_ok() {
+                move_payment(tx, locked, PaymentEvent::Void, (now, cause)).await?;
+            }
+            fail_booking(tx, locked, (failure, cause)).await?;
+            Ok(Vec::new())
+        }
+        Settlement::Fail(failure) => {
+            end_payment(tx, locked, (intent, known, cause)).await?;
+            fail_booking(tx, locked, (failure, cause)).await?;
+            Ok(Vec::new())
+        }
+        Settlement::FailCapture => {
+            let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
+            move_payment(tx, locked, PaymentEvent::Fail, (changes, cause)).await?;
+            step(tx, &locked.booking, BookingEvent::Fail, (cause, Some(BookingFailure::CaptureFailed))).await?;
+            inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
+            let returned = inventory::shift(tx, items, Shift::Return).await?;
+            returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
+        }
+        Settlement::Review => {
+            tracing::error!(payment.id = %locked.payment.id, "amount or currency at the provider do not match, a person has to decide");
+            move_payment(tx, locked, PaymentEvent::Review, (known, cause)).await?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Takes the seats over: from here on the hold's deadline no longer matters. Not all there: the reservation is voided.
+async fn convert(
+    tx: &Transaction,
+    locked: &Locked,
+    items: Items,
+    (known, intent, cause): (PaymentChanges, &Intent, &'static str),
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    match inventory::shift(tx, items, Shift::Convert).await? {
+        Ok(deltas) => {
+            inventory::step(tx, &locked.hold, HoldEvent::Convert).await?;
+            let authorized = PaymentChanges { capture_before: intent.capture_before, ..known };
+            move_payment(tx, locked, PaymentEvent::Authorize, (authorized, cause)).await?;
+            let capture = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
+            move_payment_reread(tx, locked.payment.id, PaymentEvent::Capture, (capture, cause)).await?;
+            Ok(deltas)
+        }
+        Err(inventory::NotAllHeld) => {
+            move_payment(tx, locked, PaymentEvent::Authorize, (known, cause)).await?;
+            let void = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
+            move_payment_reread(tx, locked.payment.id, PaymentEvent::Void, (void, cause)).await?;
+            fail_booking(tx, locked, (BookingFailure::HoldExpired, cause)).await?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// Money without an authorization in time: exactly the hold's seats if they are free, else the money goes back.
+async fn confirm_late(
+    tx: &Transaction,
+    locked: &Locked,
+    items: Items,
+    (known, cause): (PaymentChanges, &'static str),
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+    match inventory::sell_late(tx, items, &locked.hold.buyer).await? {
+        Ok(deltas) => {
+            let event = if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
+            inventory::step(tx, &locked.hold, event).await?;
+            step(tx, &locked.booking, BookingEvent::Confirm, ("late_payment", None)).await?;
+            Ok(deltas)
+        }
+        Err(inventory::Gone) => give_back(tx, locked, items, (RefundReason::SeatsLost, cause)).await,
+    }
+}
+
+/// Saves a refund of everything and says so. Seats that were taken over go back.
+async fn give_back(
+    tx: &Transaction,
+    locked: &Locked,
+    items: Items,
+    (reason, cause): (RefundReason, &'static str),
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    step(tx, &locked.booking, BookingEvent::LoseSeats, (cause, None)).await?;
+    let refund = NewRefund {
+        payment: locked.payment.id,
+        booking: locked.booking.id,
+        event: locked.booking.event_id,
+        amount_minor: locked.payment.amount_minor,
+        currency: locked.payment.currency.clone(),
+        reason,
+    };
+    if payment::create_refund(tx, refund).await?.is_none() {
+        tracing::error!(payment.id = %locked.payment.id, "a payment without seats has been refunded already");
+    }
+    if locked.booking.status == parterre_entity::BookingState::PaymentPending && locked.hold.status == HoldState::Converted {
+        inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
+        let returned = inventory::shift(tx, items, Shift::Return).await?;
+        return returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")));
+    }
+    Ok(Vec::new())
+}
+
+async fn fail_booking(tx: &Transaction, locked: &Locked, (failure, cause): (BookingFailure, &'static str)) -> Result<(), DbErr> {
+    if locked.booking.status == parterre_entity::BookingState::PaymentPending {
+        step(tx, &locked.booking, BookingEvent::Fail, (cause, Some(failure))).await?;
+    }
+    Ok(())
+}
+
+/// Ends a payment whose money never moved: declined, or nothing reserved any more.
+async fn end_payment(
+    tx: &Transaction,
+    locked: &Locked,
+    (intent, known, cause): (&Intent, PaymentChanges, &'static str),
+) -> Result<(), DbErr> {
+    let event = if intent.standing == payment::Standing::Declined { PaymentEvent::Decline } else { PaymentEvent::Voided };
+    let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
+    let ended = matches!(locked.payment.status, PaymentState::Declined | PaymentState::Failed | PaymentState::Voided | PaymentState::Captured);
+    if !ended && payment::next(locked.payment.status, event).is_ok() {
+        move_payment(tx, locked, event, (changes, cause)).await?;
+    }
+    Ok(())
+}
+
+/// The state stays, the time of the next look moves.
+async fn keep_looking(tx: &Transaction, locked: &Locked, changes: PaymentChanges) -> Result<(), DbErr> {
+    tx.execute_raw(sql!(
+        "UPDATE payment SET provider_id = coalesce(provider_id, $2),
+            next_check_at = clock_timestamp() + make_interval(secs => $3) WHERE id = $1",
+        locked.payment.id,
+        changes.provider_id,
+        changes.check_in_seconds
+    ))
+    .await
+    .map(drop)
+}
+
+async fn move_payment(
+    tx: &Transaction,
+    locked: &Locked,
+    event: PaymentEvent,
+    (changes, cause): (PaymentChanges, &'static str),
+) -> Result<(), DbErr> {
+    move_row(tx, &locked.payment, event, (changes, cause)).await
+}
+
+/// A second step in one transaction: the row is read again.
+async fn move_payment_reread(
+    tx: &Transaction,
+    payment: PaymentId,
+    event: PaymentEvent,
+    what: (PaymentChanges, &'static str),
+) -> Result<(), DbErr> {
+    let row = payment::lock(tx, payment).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
+    move_row(tx, &row, event, what).await
+}
+
+/// Moves a locked payment, tells its booking's readers and its timeline.
+pub(super) async fn move_row(
+    tx: &Transaction,
+    row: &payment_row::Model,
+    event: PaymentEvent,
+    (changes, cause): (PaymentChanges, &'static str),
+) -> Result<(), DbErr> {
+    let detail = changes.decline_code.clone();
+    let to = payment::step(tx, row, event, changes).await?;
+    if to == row.status {
+        return Ok(());
+    }
+    store::tell_money(tx, (row.booking_id, row.event_id), serde_json::json!({ "payment": to.as_str() })).await?;
+    let entry = Entry {
+        kind: TimelineKind::Payment,
+        from: Some(row.status.as_str()),
+        to: Some(to.as_str()),
+        cause,
+        detail,
+    };
+    note(&**tx, row.booking_id, entry).await
+}

@@ -1,0 +1,81 @@
+//! What the provider reports by itself: saved before it is acknowledged, and then a reason to look, never a fact.
+
+use super::Bookings;
+use super::store::BookingError;
+use crate::db::Single;
+use crate::sql;
+use parterre_entity::PaymentId;
+use sea_orm::{ConnectionTrait, FromQueryResult};
+
+/// Reports that a pass takes at the most.
+const A_PASS: i64 = 50;
+/// Looks at one report before it is left alone: it is about something that is not ours.
+const ATTEMPTS_MAX: i32 = 20;
+
+impl Bookings {
+    /// Saves a report under the provider's own id of it. A known one is kept as it is.
+    pub async fn save_webhook(&self, id: &str, payload: serde_json::Value) -> Result<bool, BookingError> {
+        let written = self
+            .db
+            .pool()
+            .execute_raw(sql!(
+                "INSERT INTO webhook_inbox (provider_event_id, payload) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                id,
+                payload
+            ))
+            .await?
+            .rows_affected();
+        Ok(written == 1)
+    }
+
+    /// Looks at what some saved reports are about. Returns how many were done with.
+    pub async fn process_webhooks(&self) -> Result<usize, BookingError> {
+        #[derive(FromQueryResult)]
+        struct Row {
+            provider_event_id: String,
+            payload: serde_json::Value,
+        }
+        let rows = Row::find_by_statement(sql!(
+            "SELECT provider_event_id, payload FROM webhook_inbox
+             WHERE processed_at IS NULL AND attempts < $1
+               AND received_at + attempts * interval '1 second' <= clock_timestamp() ORDER BY received_at LIMIT $2",
+            ATTEMPTS_MAX,
+            A_PASS
+        ))
+        .all(self.db.pool())
+        .await?;
+        let mut done = 0;
+        for row in rows {
+            let settled = self.look_at_what_it_is_about(&row.payload).await?;
+            done += usize::from(settled);
+            self.db
+                .pool()
+                .execute_raw(sql!(
+                    "UPDATE webhook_inbox SET attempts = attempts + 1,
+                        processed_at = CASE WHEN $2 THEN clock_timestamp() END WHERE provider_event_id = $1",
+                    row.provider_event_id,
+                    settled
+                ))
+                .await?;
+        }
+        Ok(done)
+    }
+
+    async fn look_at_what_it_is_about(&self, payload: &serde_json::Value) -> Result<bool, BookingError> {
+        let text = |pointer: &str| payload.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
+        let operation = text("/data/object/metadata/operation_id");
+        let intent = text("/data/object/payment_intent").or_else(|| text("/data/object/id"));
+        let payment = Single::<PaymentId>::find_by_statement(sql!(
+            "SELECT id AS value FROM payment WHERE operation_id = $1 OR provider_id = $2 LIMIT 1",
+            operation.unwrap_or_default(),
+            intent.unwrap_or_default()
+        ))
+        .one(self.db.pool())
+        .await?;
+        match payment {
+            Some(row) => self.look_at(row.value, "webhook").await,
+            // It may be about a payment whose commit is not there yet: kept, and looked at again.
+            None => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The API: the schema built from resolvers, each of which finds out who is asking, calls one function, and wraps the
+//! answer.
+//!
+//! Invariants: no rule and no SQL here; failures become codes in `errors.rs` alone; what another buyer or organization
+//! owns looks as if it did not exist.
+
+pub mod errors;
+pub mod guard;
+mod inputs;
+mod loaders;
+mod mutation;
+mod objects;
+mod payloads;
+mod query;
+mod subscription;
+
+pub use loaders::Loaders;
+
+use crate::audit::Organizer;
+use crate::auth::Role;
+use crate::booking::Bookings;
+use crate::catalogue::Catalogue;
+use crate::config::Secret;
+use crate::discovery::Discovery;
+use crate::inventory::Inventory;
+use crate::seatmap::SeatMaps;
+use async_graphql::dataloader::DataLoader;
+use async_graphql::{Context, Schema};
+use errors::Failure;
+use parterre_entity::OrganizationId;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The schema with its roots.
+pub type ApiSchema = Schema<query::Query, mutation::Mutation, subscription::Subscription>;
+
+/// What resolvers call.
+#[derive(Clone, Debug)]
+pub struct Services {
+    /// What is on.
+    pub catalogue: Catalogue,
+    /// Who owns seats.
+    pub inventory: Arc<Inventory>,
+    /// Bookings and their money.
+    pub bookings: Bookings,
+    /// Seat maps.
+    pub seat_maps: SeatMaps,
+    /// Search.
+    pub discovery: Discovery,
+    /// Hints of bookings that changed.
+    pub bus: Arc<dyn crate::bus::Bus>,
+    /// Signs ticket codes.
+    pub ticket_secret: Secret,
+    /// Ends every stream.
+    pub shutdown: CancellationToken,
+}
+
+/// Who is asking, if anybody we know.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    /// The `sub` of the token.
+    pub subject: String,
+    /// What they may do.
+    pub role: Role,
+    /// An organizer's organization.
+    pub organization: Option<OrganizationId>,
+    /// A checked e-mail address.
+    pub email: Option<String>,
+}
+
+/// Builds the schema.
+#[must_use]
+pub fn schema(services: Services, introspection: bool) -> ApiSchema {
+    let loaders = DataLoader::new(Loaders { catalogue: services.catalogue.clone() }, tokio::spawn);
+    let mut builder = Schema::build(query::Query, mutation::Mutation, subscription::Subscription)
+        .data(services)
+        .data(loaders)
+        .register_output_type::<objects::Node>()
+        .register_output_type::<errors::UserError>();
+    if !introspection {
+        builder = builder.disable_introspection().disable_suggestions();
+    }
+    builder.finish()
+}
+
+/// The schema as a document, as committed in `schema/schema.graphql`.
+#[must_use]
+pub fn sdl() -> String {
+    let options = async_graphql::SDLExportOptions::new().sorted_fields().sorted_enum_items().sorted_arguments();
+    let schema = Schema::build(query::Query, mutation::Mutation, subscription::Subscription)
+        .register_output_type::<objects::Node>()
+        .register_output_type::<errors::UserError>()
+        .finish();
+    let text = schema.sdl_with_options(options);
+    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    while lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A field that may be null and may fail: the failure stays at the field.
+pub(crate) type Nullable<T> = Option<async_graphql::Result<T>>;
+
+/// The services of a request.
+pub(crate) fn services<'a>(ctx: &Context<'a>) -> &'a Services {
+    ctx.data_unchecked::<Services>()
+}
+
+/// The loaders of a request.
+pub(crate) fn loaders<'a>(ctx: &Context<'a>) -> &'a DataLoader<Loaders> {
+    ctx.data_unchecked::<DataLoader<Loaders>>()
+}
+
+/// Who is asking, or UNAUTHENTICATED.
+pub(crate) fn viewer<'a>(ctx: &Context<'a>) -> Result<&'a Viewer, Failure> {
+    ctx.data_opt::<Viewer>().ok_or(Failure::Unauthenticated)
+}
+
+/// Who is asking, if anybody.
+pub(crate) fn viewer_opt<'a>(ctx: &Context<'a>) -> Option<&'a Viewer> {
+    ctx.data_opt::<Viewer>()
+}
+
+impl Viewer {
+    /// Acting for an organization, if this is somebody who may.
+    #[must_use]
+    pub fn organizer(&self) -> Option<Organizer> {
+        match self.role {
+            Role::Organizer => {
+                self.organization.map(|organization| Organizer { actor: self.subject.clone(), organization })
+            }
+            Role::Buyer | Role::Admin => None,
+        }
+    }
+
+    /// Whether this is somebody of an organization.
+    #[must_use]
+    pub fn is_of(&self, organization: OrganizationId) -> bool {
+        self.organizer().is_some_and(|organizer| organizer.organization == organization)
+    }
+}

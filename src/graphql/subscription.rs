@@ -1,0 +1,162 @@
+//! Streams. Each sends where things stand first, then what changes, and ends with the server.
+
+use super::errors::Failure;
+use super::inputs::of_kind;
+use super::objects::{
+    Booking, SeatChange, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate, TierChange, WaitingRoom, status_of,
+};
+use super::query::{event_for, own_booking, wanted_sections};
+use super::{services, viewer};
+use crate::bus::Hint;
+use crate::seatmap::{Move, Projection};
+use async_graphql::{Context, ID, Result, Subscription as GraphqlSubscription};
+use futures_util::{Stream, StreamExt};
+use parterre_entity::{BookingId, EventId, event};
+use parterre_schema::scalars::SeatMapVersion;
+use parterre_schema::{Kind, LocalId, SeatMapResyncReason, node_id};
+use std::sync::Arc;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Streams.
+#[derive(Clone, Copy, Debug)]
+pub struct Subscription;
+
+/// One message for a refused id, whether it is unknown or somebody else's.
+fn refused() -> Failure {
+    Failure::BadInput("there is no such object".to_owned())
+}
+
+/// Streams. Each sends where things stand first, then what changes.
+#[GraphqlSubscription]
+impl Subscription {
+    /// An event's seat map: a snapshot first, then deltas, at most ten a second, each starting at the version of the
+    /// message before. Public, from memory, approximate by contract.
+    async fn seat_map_changed<'ctx>(
+        &self,
+        ctx: &Context<'ctx>,
+        #[graphql(desc = "The event.")] event_id: ID,
+        #[graphql(desc = "Only these sections; null: all.")] section_ids: Option<Vec<ID>>,
+        #[graphql(desc = "The last version you have: what you missed follows, or a snapshot.")] after_version: Option<SeatMapVersion>,
+    ) -> Result<impl Stream<Item = Result<SeatMapUpdate>> + 'ctx> {
+        let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
+        let event = event_for(ctx, id).await?.ok_or_else(refused)?;
+        let map = services(ctx).seat_maps.of(id).await.map_err(Failure::from)?.ok_or_else(refused)?;
+        let sections = wanted_sections(id, map.layout.as_deref(), section_ids)?;
+        // A version to resume from is answered with a snapshot, which is always right.
+        drop(after_version);
+        let watch = Watch { event, map, sections };
+        let shutdown = services(ctx).shutdown.clone();
+        Ok(watch.stream(ctx.clone()).take_until(shutdown.cancelled_owned()))
+    }
+
+    /// A buyer's own booking: as it is now, then whenever it, its payment, refunds or tickets change.
+    async fn booking_updated<'ctx>(&self, ctx: &Context<'ctx>, id: ID) -> Result<impl Stream<Item = Result<Booking>> + 'ctx> {
+        viewer(ctx)?;
+        let id = BookingId(of_kind(Kind::Booking, &id).ok_or_else(refused)?);
+        let mut hints = services(ctx).bus.subscribe();
+        let first = own_booking(ctx, id).await?.ok_or_else(refused)?;
+        let ctx = ctx.clone();
+        let shutdown = services(&ctx).shutdown.clone();
+        let stream = async_stream::stream! {
+            yield Ok(first);
+            loop {
+                let concerned = match hints.recv().await {
+                    Ok(Hint::Booking(changed)) => changed == id,
+                    Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => true,
+                    Ok(Hint::Seats(_)) => false,
+                    Err(RecvError::Closed) => break,
+                };
+                if !concerned {
+                    continue;
+                }
+                match own_booking(&ctx, id).await {
+                    Ok(Some(booking)) => yield Ok(booking),
+                    Ok(None) => break,
+                    Err(failure) => {
+                        yield Err(failure.into());
+                        break;
+                    }
+                }
+            }
+        };
+        Ok(stream.take_until(shutdown.cancelled_owned()))
+    }
+
+    /// Where the buyer stands in an event's waiting room: now, then whenever that changes.
+    async fn waiting_room_updated<'ctx>(&self, ctx: &Context<'ctx>, event_id: ID) -> Result<impl Stream<Item = Result<WaitingRoom>> + 'ctx> {
+        viewer(ctx)?;
+        let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
+        event_for(ctx, id).await?.ok_or_else(refused)?;
+        let open = Ok(WaitingRoom::open(node_id(Kind::Event, id)));
+        let shutdown = services(ctx).shutdown.clone();
+        // There is no queue that could change it: the stream stays open like any other.
+        let stream = futures_util::stream::once(std::future::ready(open)).chain(futures_util::stream::pending());
+        Ok(stream.take_until(shutdown.cancelled_owned()))
+    }
+}
+
+/// One who watches a map.
+struct Watch {
+    event: event::Model,
+    map: Arc<Projection>,
+    sections: Option<Vec<i16>>,
+}
+
+impl Watch {
+    fn stream<'ctx>(self, ctx: Context<'ctx>) -> impl Stream<Item = Result<SeatMapUpdate>> + 'ctx {
+        async_stream::stream! {
+            let (view, mut moves) = self.map.watch();
+            let mut version = SeatMapVersion(view.version.clone());
+            yield self.snapshot(&ctx, &view).await;
+            loop {
+                match moves.recv().await {
+                    Ok(told) => {
+                        if let Some(delta) = self.delta(&version, &told) {
+                            version = delta.version.clone();
+                            yield Ok(SeatMapUpdate::Delta(delta));
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => {
+                        metrics::counter!("parterre_seatmap_resyncs_total", "reason" => "slow_consumer").increment(1);
+                        let reason = SeatMapResyncReason::SlowConsumer;
+                        yield Ok(SeatMapUpdate::Resync(SeatMapResync { version: version.clone(), reason }));
+                        break;
+                    }
+                    Err(RecvError::Closed) => break,
+                }
+            }
+        }
+    }
+
+    async fn snapshot(&self, ctx: &Context<'_>, view: &crate::seatmap::View) -> Result<SeatMapUpdate> {
+        let of = (self.map.layout.as_ref(), view);
+        let snapshot = SeatMapSnapshot::new(ctx, &self.event, of, self.sections.as_deref()).await?;
+        Ok(SeatMapUpdate::Snapshot(snapshot))
+    }
+
+    /// What of a move this watcher asked for; none if there is nothing.
+    fn delta(&self, from: &SeatMapVersion, told: &Move) -> Option<SeatMapDelta> {
+        let layout = self.map.layout.as_ref();
+        let wanted = |section: i16| self.sections.as_ref().is_none_or(|list| list.contains(&section));
+        let changes: Vec<SeatChange> = told
+            .seats
+            .iter()
+            .filter(|(_, section, _)| wanted(*section))
+            .map(|(seat, section, letter)| SeatChange {
+                seat_id: ID(layout.map_or_else(|| seat.to_string(), |layout| layout.seat_id(*seat))),
+                section_id: LocalId::Section.encode(self.event.id, *section),
+                status: status_of(*letter),
+            })
+            .collect();
+        let tier_changes: Vec<TierChange> = told
+            .tiers
+            .iter()
+            .map(|(tier, available)| TierChange { tier_id: LocalId::Tier.encode(self.event.id, *tier), available: *available })
+            .collect();
+        if (changes.is_empty() && tier_changes.is_empty()) || *from.0 == told.version {
+            return None;
+        }
+        let to = (SeatMapVersion(told.version.clone()), told.as_of_ms);
+        Some(SeatMapDelta::new(from.clone(), to, changes, tier_changes))
+    }
+}

@@ -1,0 +1,106 @@
+//! The edge: HTTP and WebSocket in, GraphQL out, and the few things that are not GraphQL.
+//!
+//! Invariants: an operation runs in a task of its own, so that a client who hangs up does not cancel a write half way;
+//! a document is judged before it is executed. No rule of the box office is here.
+
+mod graphql;
+mod page;
+mod socket;
+mod webhooks;
+
+use crate::app::App;
+use crate::auth::{Claims, Role};
+use crate::graphql::Viewer;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use parterre_entity::{LayoutId, OrganizationId};
+use parterre_schema::{Kind, parse_node_id};
+use sea_orm::DbErr;
+use tokio::net::TcpListener;
+
+/// Every route of the public port.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/graphql", post(graphql::post).get(graphql::get))
+        .route("/graphiql", get(page::graphiql))
+        .route("/playground", get(page::to_graphiql))
+        .route("/playground/{*file}", get(page::file))
+        .route("/", get(page::home))
+        .route("/schema.graphql", get(sdl))
+        .route("/layouts/{id}/{file}", get(geometry))
+        .route("/webhooks/payments", post(webhooks::receive))
+        .route("/healthz", get(|| async { "ok" }))
+        .route("/readyz", get(ready))
+        .with_state(app)
+}
+
+/// Serves until the app's shutdown token is cancelled.
+pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
+    let shutdown = app.shutdown.clone();
+    axum::serve(listener, router(app)).with_graceful_shutdown(async move { shutdown.cancelled().await }).await
+}
+
+async fn sdl() -> Response {
+    ([(header::CONTENT_TYPE, "application/graphql; charset=utf-8")], crate::graphql::sdl()).into_response()
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    if app.shutdown.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "shutting down").into_response();
+    }
+    match crate::db::clock(app.db.pool()).await {
+        Ok(_) => "ready".into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer").into_response(),
+    }
+}
+
+/// A layout's geometry, immutable: the hash is part of the address.
+async fn geometry(State(app): State<App>, Path((id, file)): Path<(String, String)>) -> Response {
+    let id = parse_node_id(&id).filter(|(kind, _)| *kind == Kind::Layout).map(|(_, id)| LayoutId(id));
+    let hash = file.strip_suffix(".json");
+    let (Some(id), Some(hash)) = (id, hash) else { return StatusCode::NOT_FOUND.into_response() };
+    match app.services.catalogue.layout(id).await {
+        Ok(Some(layout)) if layout.geometry_hash == hash => (
+            [
+                (header::CONTENT_TYPE, "application/json"),
+                (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+            ],
+            layout.drawing.geometry(),
+        )
+            .into_response(),
+        Ok(_) => StatusCode::NOT_FOUND.into_response(),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// What a bearer token in the headers says, if it is valid.
+fn claims(app: &App, headers: &HeaderMap) -> Option<std::sync::Arc<Claims>> {
+    bearer(headers.get(header::AUTHORIZATION)?.to_str().ok()?).and_then(|token| app.tokens.read(token).ok())
+}
+
+/// The token of an Authorization header.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Who is asking. An organizer's organization is found by its id or its name.
+async fn viewer(app: &App, claims: &Claims) -> Result<Viewer, DbErr> {
+    let organization = match (&claims.role, &claims.org) {
+        (Role::Organizer, Some(org)) => organization(app, org).await?,
+        _ => None,
+    };
+    let email = claims.email.clone().filter(|_| claims.email_verified);
+    Ok(Viewer { subject: claims.sub.clone(), role: claims.role, organization, email })
+}
+
+async fn organization(app: &App, org: &str) -> Result<Option<OrganizationId>, DbErr> {
+    match parse_node_id(org) {
+        Some((Kind::Organizer, id)) => Ok(Some(OrganizationId(id))),
+        _ if org.contains('\0') => Ok(None),
+        _ => app.services.catalogue.organization_named(org, app.config.create_organizations).await,
+    }
+}

@@ -1,0 +1,58 @@
+//! Pages for people: GraphiQL, offline, out of the binary.
+
+use crate::app::App;
+use crate::auth::{Person, issue};
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use rust_embed::RustEmbed;
+use std::time::Duration;
+
+/// The built playground, committed beside its sources.
+#[derive(RustEmbed)]
+#[folder = "playground/dist"]
+struct Built;
+
+/// The operations that fill GraphiQL's tabs; the tests run the same files.
+#[derive(RustEmbed)]
+#[folder = "playground/operations"]
+struct Operations;
+
+pub(super) async fn home() -> Redirect {
+    Redirect::to("/graphiql")
+}
+
+pub(super) async fn to_graphiql() -> Redirect {
+    Redirect::to("/graphiql")
+}
+
+/// GraphiQL with the example operations in tabs and, in development, a buyer's token filled in.
+pub(super) async fn graphiql(State(app): State<App>) -> Response {
+    let Some(page) = Built::get("index.html") else { return StatusCode::NOT_FOUND.into_response() };
+    let token = app.config.playground_token.then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_secs(86_400)).ok()).flatten();
+    let mut names: Vec<String> = Operations::iter().map(|name| name.into_owned()).collect();
+    names.sort();
+    let tabs: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(String::from_utf8_lossy(&Operations::get(name)?.data).into_owned()))
+        .collect();
+    let settings = serde_json::json!({ "token": token, "tabs": tabs });
+    // Inside a script element: "<" must not be able to end it.
+    let settings = settings.to_string().replace('<', "\\u003c");
+    let html = String::from_utf8_lossy(&page.data).replace("\"__PARTERRE_SETTINGS__\"", &settings);
+    Html(html).into_response()
+}
+
+pub(super) async fn file(Path(path): Path<String>) -> Response {
+    let Some(file) = Built::get(&path) else { return StatusCode::NOT_FOUND.into_response() };
+    let kind = match path.rsplit('.').next() {
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("ttf") => "font/ttf",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    };
+    let cached = "public, max-age=31536000, immutable";
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cached)], file.data.into_owned()).into_response()
+}

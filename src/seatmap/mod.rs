@@ -1,0 +1,90 @@
+//! Seat maps as people see them: a projection of each event in use, in memory, approximate by contract.
+//!
+//! Invariants: no database read per viewer; a projection is loaded once, moved on by deltas, and what it missed is
+//! loaded again; it decides nothing. This room knows nothing of who owns a seat.
+
+mod load;
+mod projection;
+mod state;
+
+pub use projection::{Move, Projection, SectionView, View};
+pub use state::{Cell, Dirty, Loaded, Missed, State};
+
+use crate::bus::{Bus, Hint};
+use crate::catalogue::Catalogue;
+use crate::db::Db;
+use parterre_entity::EventId;
+use sea_orm::DbErr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The projections of a process.
+#[derive(Clone, Debug)]
+pub struct SeatMaps {
+    db: Db,
+    catalogue: Catalogue,
+    live: moka::future::Cache<EventId, Arc<Projection>>,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+/// Events whose maps are kept at once.
+const LIVE_MAX: u64 = 256;
+
+impl SeatMaps {
+    /// Starts listening to the bus.
+    #[must_use]
+    pub fn start(db: Db, catalogue: Catalogue, bus: &dyn Bus, tasks: &TaskTracker, shutdown: &CancellationToken) -> Self {
+        let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_secs(600)).build();
+        let maps = Self { db, catalogue, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
+        let (listening, hints) = (maps.clone(), bus.subscribe());
+        tasks.spawn(listening.listen(hints));
+        maps
+    }
+
+    /// The projection of an event, loaded by the first who asks. `None`: no such event.
+    pub async fn of(&self, event: EventId) -> Result<Option<Arc<Projection>>, Arc<DbErr>> {
+        if let Some(projection) = self.live.get(&event).await {
+            projection.refresh_if_stale(&self.db).await.map_err(Arc::new)?;
+            return Ok(Some(projection));
+        }
+        let Some(frame) = self.catalogue.frame(event).await.map_err(Arc::new)? else { return Ok(None) };
+        let layout = match frame.layout {
+            Some(id) => self.catalogue.layout(id).await.map_err(Arc::new)?,
+            None => None,
+        };
+        let load = async {
+            let projection = Projection::load(&self.db, event, layout).await?;
+            self.tasks.spawn(Arc::clone(&projection).keep(self.db.clone(), self.shutdown.clone()));
+            Ok::<_, DbErr>(projection)
+        };
+        self.live.try_get_with(event, load).await.map(Some)
+    }
+
+    async fn listen(self, mut hints: tokio::sync::broadcast::Receiver<Hint>) {
+        loop {
+            let hint = tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                hint = hints.recv() => hint,
+            };
+            match hint {
+                Ok(Hint::Seats(delta)) => {
+                    if let Some(projection) = self.live.get(&delta.event).await {
+                        projection.apply(&delta);
+                    }
+                }
+                Ok(Hint::Booking(_)) => {}
+                Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => {
+                    metrics::counter!("parterre_seatmap_gaps_total").increment(1);
+                    for (_, projection) in &self.live {
+                        projection.source_lost();
+                    }
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The projection of one event: its state behind a lock, a task that keeps it fresh, and those who watch.
+
+use super::load::{counters, load};
+use super::state::{Loaded, State};
+use crate::bus::SeatsDelta;
+use crate::catalogue::Layout;
+use crate::db::Db;
+use parterre_entity::EventId;
+use sea_orm::DbErr;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+
+/// What changed between two versions of a map, shared by all who watch it.
+#[derive(Debug)]
+pub struct Move {
+    /// The version after it.
+    pub version: String,
+    /// When, by the database's clock, in milliseconds.
+    pub as_of_ms: i64,
+    /// Seat number, section and letter.
+    pub seats: Vec<(i32, i16, char)>,
+    /// Tier and what is available.
+    pub tiers: Vec<(i16, i32)>,
+}
+
+/// A section as it is shown.
+#[derive(Clone, Debug)]
+pub struct SectionView {
+    /// Its number in the layout.
+    pub section: i16,
+    /// Its own version.
+    pub version: String,
+    /// The number of its first seat.
+    pub first: i32,
+    /// One letter a seat.
+    pub letters: String,
+}
+
+impl SectionView {
+    /// Seats that show as available.
+    #[must_use]
+    pub fn available(&self) -> usize {
+        self.letters.bytes().filter(|letter| *letter == b'A').count()
+    }
+}
+
+/// A map of one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The version vector.
+    pub version: String,
+    /// When, by the database's clock, in milliseconds.
+    pub as_of_ms: i64,
+    /// In the layout's order.
+    pub sections: Vec<SectionView>,
+    /// Tier and what is available.
+    pub tiers: Vec<(i16, i32)>,
+}
+
+/// One event's map.
+#[derive(Debug)]
+pub struct Projection {
+    /// The event.
+    pub event: EventId,
+    /// Its layout, if it has one.
+    pub layout: Option<Arc<Layout>>,
+    sections: Vec<(i16, Range<i32>)>,
+    state: Mutex<State>,
+    /// How far the database's clock is ahead of this process's.
+    clock_ahead_ms: i64,
+    checked: Mutex<Instant>,
+    moves: broadcast::Sender<Arc<Move>>,
+    wake: Arc<Notify>,
+}
+
+/// Moves a watcher may be behind before it is told to start over.
+const WATCHER_BACKLOG: usize = 64;
+/// Moves are told at most this often.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+/// How long an early delta waits for the one before it.
+const EARLY_WAIT: Duration = Duration::from_millis(200);
+/// How often the counters are compared with the database's, so that the last lost delta is noticed too.
+const CHECK_EVERY: Duration = Duration::from_millis(1_500);
+
+impl Projection {
+    pub(super) async fn load(db: &Db, event: EventId, layout: Option<Arc<Layout>>) -> Result<Arc<Self>, DbErr> {
+        let (loaded, now_ms) = load(db, event, None).await?;
+        let sections = layout.as_deref().map(sections).unwrap_or_default();
+        Ok(Arc::new(Self {
+            event,
+            layout,
+            sections,
+            state: Mutex::new(State::new(&loaded, now_ms)),
+            clock_ahead_ms: now_ms - crate::clock::now().timestamp_millis(),
+            checked: Mutex::new(Instant::now()),
+            moves: broadcast::channel(WATCHER_BACKLOG).0,
+            wake: Arc::default(),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> i64 {
+        crate::clock::now().timestamp_millis() + self.clock_ahead_ms
+    }
+
+    /// Moves on by a delta from the bus.
+    pub(super) fn apply(&self, delta: &SeatsDelta) {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        for section in &delta.sections {
+            state.apply(section.clone(), now_ms);
+        }
+        if let Some(tiers) = &delta.tiers {
+            state.apply_tiers(tiers.clone(), now_ms);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Deltas may have been lost: look at the database at the next turn.
+    pub(super) fn source_lost(&self) {
+        let long_ago = Instant::now().checked_sub(CHECK_EVERY).unwrap_or_else(Instant::now);
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = long_ago;
+        self.wake.notify_one();
+    }
+
+    /// The map now.
+    #[must_use]
+    pub fn view(&self) -> View {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.pass_deadlines(now_ms);
+        self.view_of(&state, now_ms)
+    }
+
+    fn view_of(&self, state: &State, now_ms: i64) -> View {
+        let section = |(section, range): &(i16, Range<i32>)| SectionView {
+            section: *section,
+            version: state.section_version(*section),
+            first: range.start,
+            letters: state.letters(range.clone()),
+        };
+        View {
+            version: state.version(),
+            as_of_ms: now_ms,
+            sections: self.sections.iter().map(section).collect(),
+            tiers: state.tiers().iter().map(|(tier, available)| (*tier, *available)).collect(),
+        }
+    }
+
+    /// What one seat shows.
+    #[must_use]
+    pub fn letter(&self, seat: i32) -> Option<char> {
+        let mut state = self.state();
+        state.pass_deadlines(self.now_ms());
+        state.letter(seat)
+    }
+
+    /// The map now and everything after it, without a gap between.
+    #[must_use]
+    pub fn watch(&self) -> (View, broadcast::Receiver<Arc<Move>>) {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.pass_deadlines(now_ms);
+        // Taken under the lock under which moves are told: what is told later is later than this view.
+        let receiver = self.moves.subscribe();
+        (self.view_of(&state, now_ms), receiver)
+    }
+
+    /// How many watch.
+    #[must_use]
+    pub fn watchers(&self) -> usize {
+        self.moves.receiver_count()
+    }
+
+    /// Compares counters with the database if nobody did for a while: a reader without a subscription pays once.
+    pub(super) async fn refresh_if_stale(&self, db: &Db) -> Result<(), DbErr> {
+        {
+            let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+            if checked.elapsed() < CHECK_EVERY {
+                return Ok(());
+            }
+            *checked = Instant::now();
+        }
+        self.refresh(db).await
+    }
+
+    async fn refresh(&self, db: &Db) -> Result<(), DbErr> {
+        let (versions, tiers_version) = counters(db.pool(), self.event).await?;
+        if self.state().is_behind(&versions, tiers_version) {
+            self.reload_what_differs(db, &versions).await?;
+        }
+        Ok(())
+    }
+
+    /// Loads the sections again that are behind: one by one when few, else all at once.
+    async fn reload_what_differs(&self, db: &Db, versions: &std::collections::BTreeMap<i16, i64>) -> Result<(), DbErr> {
+        metrics::counter!("parterre_seatmap_reloads_total").increment(1);
+        let behind: Vec<i16> = {
+            let state = self.state();
+            let one = |(section, version): (&i16, &i64)| {
+                state.is_behind(&std::collections::BTreeMap::from([(*section, *version)]), 0).then_some(*section)
+            };
+            versions.iter().filter_map(one).collect()
+        };
+        let wanted: Vec<Option<i16>> = if behind.len() <= 4 { behind.into_iter().map(Some).collect() } else { vec![None] };
+        let wanted = if wanted.is_empty() { vec![Some(crate::inventory::TIERS)] } else { wanted };
+        for section in wanted {
+            let (loaded, now_ms) = load(db, self.event, section).await?;
+            self.take_over(&loaded, now_ms);
+        }
+        Ok(())
+    }
+
+    fn take_over(&self, loaded: &Loaded, now_ms: i64) {
+        self.state().reload(loaded, now_ms);
+        self.wake.notify_one();
+    }
+
+    /// Tells watchers what changed since the last time.
+    fn tell(&self) {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.pass_deadlines(now_ms);
+        let Some(dirty) = state.take_dirty() else { return };
+        let section_of = |seat: i32| {
+            self.sections.iter().find(|(_, range)| range.contains(&seat)).map_or(-1, |(section, _)| *section)
+        };
+        let seats = dirty.seats.into_iter().map(|(seat, letter)| (seat, section_of(seat), letter)).collect();
+        let told = Move {
+            version: state.version(),
+            as_of_ms: now_ms,
+            seats,
+            tiers: dirty.tiers.into_iter().collect(),
+        };
+        // Sent under the lock, so that no watcher's view falls between.
+        drop(self.moves.send(Arc::new(told)));
+    }
+
+    /// Keeps a projection fresh until nobody has it any more.
+    pub(super) async fn keep(self: Arc<Self>, db: Db, shutdown: CancellationToken) {
+        let wake = Arc::clone(&self.wake);
+        let weak: Weak<Self> = Arc::downgrade(&self);
+        drop(self);
+        let mut last_told = Instant::now();
+        let mut missing_since: Option<Instant> = None;
+        loop {
+            let Some(projection) = weak.upgrade() else { return };
+            let pause = projection.pause();
+            drop(projection);
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = wake.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            // Moves are gathered, so that a busy event tells at most ten a second.
+            if let Some(rest) = TELL_EVERY.checked_sub(last_told.elapsed()) {
+                tokio::time::sleep(rest).await;
+            }
+            let Some(projection) = weak.upgrade() else { return };
+            projection.tell();
+            last_told = Instant::now();
+            let missing = !projection.state().missed().is_empty();
+            missing_since = missing.then(|| missing_since.unwrap_or_else(Instant::now));
+            let waited = missing_since.is_some_and(|since| since.elapsed() >= EARLY_WAIT);
+            let watched = projection.watchers() > 0;
+            let result = if waited {
+                projection.refresh(&db).await
+            } else if watched {
+                projection.refresh_if_stale(&db).await
+            } else {
+                Ok(())
+            };
+            if let Err(error) = result {
+                tracing::warn!(event.id = %projection.event, %error, "a seat map could not be compared with the database");
+            }
+            projection.tell();
+        }
+    }
+
+    /// Until the next deadline, the next comparison, or the end of an early delta's wait.
+    fn pause(&self) -> Duration {
+        let state = self.state();
+        let until_deadline = state.next_deadline().map(|at| at - self.now_ms());
+        let until_deadline = until_deadline.map(|ms| Duration::from_millis(u64::try_from(ms.max(1)).unwrap_or(1)));
+        let early = (!state.missed().is_empty()).then_some(EARLY_WAIT);
+        [until_deadline, early].into_iter().flatten().fold(CHECK_EVERY, Duration::min)
+    }
+}
+
+/// Sections in the layout's order, each with the range of its seats.
+fn sections(layout: &Layout) -> Vec<(i16, Range<i32>)> {
+    let mut sections: Vec<(i16, Range<i32>)> = Vec::new();
+    for (seat, number) in layout.drawing.seats.iter().zip(0_i32..) {
+        match sections.last_mut() {
+            Some((section, range)) if *section == seat.section => range.end = number + 1,
+            _ => sections.push((seat.section, number..number + 1)),
+        }
+    }
+    sections
+}

@@ -1,0 +1,318 @@
+//! One event's seats in memory, moved on by deltas. Pure: time is an argument, in milliseconds of the database's clock.
+//!
+//! Invariants: a section is moved only by the delta that follows its version; a seat past its hold's deadline is shown
+//! available from that moment; equal versions mean equal statuses.
+
+use crate::bus::{SectionDelta, TiersDelta};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A seat's cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// A H S B.
+    pub letter: char,
+    /// The hold's deadline, or 0.
+    pub until_ms: i64,
+    /// The section's number.
+    pub section: i16,
+}
+
+/// A section or the tiers, as loaded.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// Sections with their counters.
+    pub versions: BTreeMap<i16, i64>,
+    /// Seats by number.
+    pub cells: BTreeMap<i32, Cell>,
+    /// The tiers' counter.
+    pub tiers_version: i64,
+    /// What is available, by tier.
+    pub tiers: BTreeMap<i16, i32>,
+}
+
+/// What readers have not been told yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dirty {
+    /// Seats and what they show now.
+    pub seats: BTreeMap<i32, char>,
+    /// Tiers and what is available.
+    pub tiers: BTreeMap<i16, i32>,
+}
+
+/// Something a delta shows to have been missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missed {
+    /// A section's delta came before the one that precedes it.
+    Section(i16),
+    /// The tiers' did.
+    Tiers,
+}
+
+/// An event's seats and tiers.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    versions: BTreeMap<i16, i64>,
+    /// The last deadline passed in each section.
+    passed: BTreeMap<i16, i64>,
+    cells: Vec<Option<Cell>>,
+    tiers_version: i64,
+    tiers: BTreeMap<i16, i32>,
+    deadlines: BTreeSet<(i64, i32)>,
+    early: Vec<SectionDelta>,
+    early_tiers: Vec<TiersDelta>,
+    dirty: Dirty,
+}
+
+impl State {
+    /// As loaded at a time.
+    #[must_use]
+    pub fn new(loaded: &Loaded, now_ms: i64) -> Self {
+        let mut state = Self::default();
+        state.reload(loaded, now_ms);
+        state.dirty = Dirty::default();
+        state
+    }
+
+    /// Takes over what was loaded anew, if it is newer, and notes what differs.
+    pub fn reload(&mut self, loaded: &Loaded, now_ms: i64) {
+        let newer: BTreeSet<i16> = loaded
+            .versions
+            .iter()
+            .filter(|(section, version)| self.versions.get(section).is_none_or(|known| known < version))
+            .map(|(section, _)| *section)
+            .collect();
+        for (number, cell) in loaded.cells.iter().filter(|(_, cell)| newer.contains(&cell.section)) {
+            self.put(*number, *cell, now_ms);
+        }
+        for (section, version) in loaded.versions.iter().filter(|(section, _)| newer.contains(section)) {
+            self.versions.insert(*section, *version);
+        }
+        if loaded.tiers_version > self.tiers_version || self.tiers.is_empty() {
+            self.tiers_version = loaded.tiers_version;
+            self.put_tiers(loaded.tiers.iter().map(|(tier, available)| (*tier, *available)).collect());
+        }
+        self.pass_deadlines(now_ms);
+        self.catch_up(now_ms);
+    }
+
+    /// Moves on by a section's delta. One from the past is ignored, one from too far ahead waits for its turn.
+    pub fn apply(&mut self, delta: SectionDelta, now_ms: i64) -> Option<Missed> {
+        let known = self.versions.get(&delta.section).copied()?;
+        if delta.version <= known {
+            return None;
+        }
+        let section = delta.section;
+        self.early.push(delta);
+        self.catch_up(now_ms);
+        self.early.iter().any(|early| early.section == section).then_some(Missed::Section(section))
+    }
+
+    /// The same for the tiers.
+    pub fn apply_tiers(&mut self, delta: TiersDelta, now_ms: i64) -> Option<Missed> {
+        if delta.version <= self.tiers_version {
+            return None;
+        }
+        self.early_tiers.push(delta);
+        self.catch_up(now_ms);
+        (!self.early_tiers.is_empty()).then_some(Missed::Tiers)
+    }
+
+    /// Applies whatever early deltas have their turn by now, and drops those that came to nothing.
+    fn catch_up(&mut self, now_ms: i64) {
+        loop {
+            let versions = &self.versions;
+            let known = |section: i16| versions.get(&section).copied().unwrap_or(i64::MAX);
+            self.early.retain(|delta| delta.version > known(delta.section));
+            let Some(index) = self.early.iter().position(|delta| delta.version == known(delta.section) + 1) else { break };
+            let delta = self.early.swap_remove(index);
+            for (number, letter, until_ms) in delta.seats {
+                self.put(number, Cell { letter, until_ms, section: delta.section }, now_ms);
+            }
+            self.versions.insert(delta.section, delta.version);
+        }
+        loop {
+            self.early_tiers.retain(|delta| delta.version > self.tiers_version);
+            let Some(index) = self.early_tiers.iter().position(|delta| delta.version == self.tiers_version + 1) else { break };
+            let delta = self.early_tiers.swap_remove(index);
+            self.tiers_version = delta.version;
+            self.put_tiers(delta.available);
+        }
+    }
+
+    /// What is still missing.
+    #[must_use]
+    pub fn missed(&self) -> BTreeSet<Missed> {
+        let sections = self.early.iter().map(|delta| Missed::Section(delta.section));
+        sections.chain((!self.early_tiers.is_empty()).then_some(Missed::Tiers)).collect()
+    }
+
+    /// Whether counters of the database are ahead of this.
+    #[must_use]
+    pub fn is_behind(&self, versions: &BTreeMap<i16, i64>, tiers_version: i64) -> bool {
+        tiers_version > self.tiers_version
+            || versions.iter().any(|(section, version)| self.versions.get(section).is_none_or(|known| known < version))
+    }
+
+    fn put(&mut self, number: i32, cell: Cell, now_ms: i64) {
+        let Ok(index) = usize::try_from(number) else { return };
+        if self.cells.len() <= index {
+            self.cells.resize(index + 1, None);
+        }
+        let Some(slot) = self.cells.get_mut(index) else { return };
+        let before = slot.map(|old| shown(old, now_ms));
+        if let Some(old) = slot.replace(cell) {
+            self.deadlines.remove(&(old.until_ms, number));
+        }
+        if cell.letter == 'H' && cell.until_ms > 0 {
+            self.deadlines.insert((cell.until_ms, number));
+        }
+        let after = shown(cell, now_ms);
+        if before != Some(after) {
+            self.dirty.seats.insert(number, after);
+        }
+    }
+
+    fn put_tiers(&mut self, available: Vec<(i16, i32)>) {
+        for (tier, available) in available {
+            if self.tiers.insert(tier, available) != Some(available) {
+                self.dirty.tiers.insert(tier, available);
+            }
+        }
+    }
+
+    /// Shows seats available whose deadline has passed.
+    pub fn pass_deadlines(&mut self, now_ms: i64) {
+        while let Some((until_ms, number)) = self.deadlines.first().copied().filter(|(until_ms, _)| *until_ms <= now_ms) {
+            self.deadlines.remove(&(until_ms, number));
+            if let Some(cell) = self.cell(number) {
+                let passed = self.passed.entry(cell.section).or_default();
+                *passed = (*passed).max(until_ms);
+                self.dirty.seats.insert(number, 'A');
+            }
+        }
+    }
+
+    /// The next deadline to pass.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<i64> {
+        self.deadlines.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// What readers were not told yet. Told now.
+    pub fn take_dirty(&mut self) -> Option<Dirty> {
+        let dirty = std::mem::take(&mut self.dirty);
+        (dirty != Dirty::default()).then_some(dirty)
+    }
+
+    fn cell(&self, number: i32) -> Option<Cell> {
+        usize::try_from(number).ok().and_then(|index| self.cells.get(index).copied().flatten())
+    }
+
+    /// What a seat shows.
+    #[must_use]
+    pub fn letter(&self, number: i32) -> Option<char> {
+        self.cell(number).map(|cell| if self.has_passed(cell) { 'A' } else { cell.letter })
+    }
+
+    /// A deadline counts as passed once it was passed here, so that statuses follow the version.
+    fn has_passed(&self, cell: Cell) -> bool {
+        cell.letter == 'H' && cell.until_ms > 0 && self.passed.get(&cell.section).is_some_and(|passed| cell.until_ms <= *passed)
+    }
+
+    /// Letters of the seats of a range, in order.
+    #[must_use]
+    pub fn letters(&self, range: std::ops::Range<i32>) -> String {
+        range.map(|number| self.letter(number).unwrap_or('B')).collect()
+    }
+
+    /// What is available, by tier.
+    #[must_use]
+    pub const fn tiers(&self) -> &BTreeMap<i16, i32> {
+        &self.tiers
+    }
+
+    /// The version vector, as clients see it: sections in order, tiers, and the last deadline passed.
+    #[must_use]
+    pub fn version(&self) -> String {
+        let sections: Vec<String> = self.versions.values().map(i64::to_string).collect();
+        let passed = self.passed.values().max().copied().unwrap_or(0);
+        format!("{};{}@{passed}", sections.join(","), self.tiers_version)
+    }
+
+    /// One section's version.
+    #[must_use]
+    pub fn section_version(&self, section: i16) -> String {
+        let version = self.versions.get(&section).copied().unwrap_or(0);
+        format!("{version}@{}", self.passed.get(&section).copied().unwrap_or(0))
+    }
+}
+
+fn shown(cell: Cell, now_ms: i64) -> char {
+    if cell.letter == 'H' && cell.until_ms > 0 && cell.until_ms <= now_ms { 'A' } else { cell.letter }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        let cell = |section| Cell { letter: 'A', until_ms: 0, section };
+        let loaded = Loaded {
+            versions: BTreeMap::from([(0, 5), (1, 9)]),
+            cells: BTreeMap::from([(0, cell(0)), (1, cell(0)), (2, cell(1))]),
+            tiers_version: 2,
+            tiers: BTreeMap::from([(0, 10)]),
+        };
+        State::new(&loaded, 0)
+    }
+
+    fn delta(section: i16, version: i64, seats: &[(i32, char, i64)]) -> SectionDelta {
+        SectionDelta { section, version, seats: seats.to_vec() }
+    }
+
+    #[test]
+    fn an_early_delta_waits_for_the_one_before_it_and_an_old_one_is_ignored() {
+        let mut state = state();
+        assert_eq!(state.apply(delta(0, 7, &[(0, 'S', 0)]), 0), Some(Missed::Section(0)));
+        assert_eq!(state.letters(0..2), "AA");
+        assert_eq!(state.apply(delta(0, 6, &[(0, 'H', 500), (1, 'H', 500)]), 0), None);
+        assert_eq!(state.letters(0..3), "SHA");
+        assert_eq!(state.apply(delta(0, 5, &[(1, 'A', 0)]), 0), None);
+        assert_eq!(state.letters(0..3), "SHA");
+        assert_eq!(state.take_dirty().unwrap().seats, BTreeMap::from([(0, 'S'), (1, 'H')]));
+        assert_eq!(state.take_dirty(), None);
+    }
+
+    #[test]
+    fn a_deadline_passes_by_itself_and_shows_in_the_version() {
+        let mut state = state();
+        state.apply(delta(1, 10, &[(2, 'H', 1_000)]), 0);
+        state.take_dirty();
+        let held = state.version();
+        assert_eq!(state.next_deadline(), Some(1_000));
+        state.pass_deadlines(999);
+        assert_eq!((state.letter(2), state.take_dirty()), (Some('H'), None));
+        state.pass_deadlines(1_000);
+        assert_eq!(state.letter(2), Some('A'));
+        assert_ne!(state.version(), held);
+        assert_eq!(state.take_dirty().unwrap().seats, BTreeMap::from([(2, 'A')]));
+    }
+
+    #[test]
+    fn a_reload_takes_only_what_is_newer_and_notes_the_difference() {
+        let mut state = state();
+        state.apply(delta(0, 8, &[(0, 'S', 0)]), 0);
+        let cell = |letter, section| Cell { letter, until_ms: 0, section };
+        let loaded = Loaded {
+            versions: BTreeMap::from([(0, 7), (1, 8)]),
+            cells: BTreeMap::from([(0, cell('B', 0)), (1, cell('S', 0)), (2, cell('S', 1))]),
+            tiers_version: 3,
+            tiers: BTreeMap::from([(0, 8)]),
+        };
+        state.reload(&loaded, 0);
+        assert_eq!(state.letters(0..3), "SSA", "the waiting delta came after the reload, the old section was left alone");
+        assert!(state.missed().is_empty());
+        assert_eq!(state.take_dirty().unwrap().tiers, BTreeMap::from([(0, 8)]));
+        assert_eq!(state.version(), "8,9;3@0");
+    }
+}

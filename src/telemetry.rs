@@ -1,0 +1,48 @@
+//! Logs and metrics of the process.
+
+use axum::Router;
+use axum::routing::get;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Buckets of every histogram of seconds, 0.5 ms to 10 s.
+const SECONDS: [f64; 14] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
+/// Logs to standard error: JSON with `LOG_FORMAT=json`, filtered by `RUST_LOG`.
+#[expect(clippy::disallowed_methods, reason = "logging starts before the settings are read, so that they can be complained of")]
+pub fn init() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,parterre=info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::env::var("LOG_FORMAT").is_ok_and(|format| format == "json") {
+        logs.json().init();
+    } else {
+        logs.init();
+    }
+}
+
+/// Why metrics can't be served.
+#[derive(Debug, thiserror::Error)]
+#[error("metrics can't be collected: {0}")]
+pub struct MetricsError(#[from] metrics_exporter_prometheus::BuildError);
+
+/// Serves `/metrics` on a port of its own.
+pub fn serve_metrics(listener: TcpListener, shutdown: &CancellationToken) -> Result<(), MetricsError> {
+    let handle = recorder()?;
+    let shutdown = shutdown.clone();
+    let app = Router::new().route("/metrics", get(move || async move { handle.render() })).route("/healthz", get(|| async { "ok" }));
+    tokio::spawn(async move {
+        let serving = axum::serve(listener, app).with_graceful_shutdown(async move { shutdown.cancelled().await });
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "metrics are not served any more");
+        }
+    });
+    Ok(())
+}
+
+fn recorder() -> Result<PrometheusHandle, MetricsError> {
+    Ok(PrometheusBuilder::new()
+        .set_buckets_for_metric(metrics_exporter_prometheus::Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
+        .install_recorder()?)
+}
