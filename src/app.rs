@@ -11,7 +11,7 @@ use crate::graphql::{ApiSchema, Services, schema};
 use crate::inventory::Inventory;
 use crate::payment::Stripe;
 use crate::seatmap::SeatMaps;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub struct App {
     pub outbox_wake: Arc<Notify>,
     /// Wakes the one who looks at webhooks.
     pub webhook_wake: Arc<Notify>,
+    /// In development: the event that the playground's examples are about.
+    pub demo_event: Arc<OnceLock<String>>,
 }
 
 impl std::fmt::Debug for App {
@@ -113,6 +115,7 @@ impl App {
             shutdown,
             outbox_wake,
             webhook_wake: Arc::default(),
+            demo_event: Arc::default(),
         })
     }
 

@@ -1,1 +1,20 @@
+//! One integration binary: the tests speak GraphQL over HTTP to real servers on a real PostgreSQL, one database a test.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::print_stderr,
+    clippy::too_many_lines,
+    reason = "tests fail by panicking, and say what they did"
+)]
+
+mod support;
+
+mod catalogue;
+mod contract;
+mod holds;
+mod money;
+mod rooms;
+mod story;

@@ -11,7 +11,7 @@ mod store;
 
 pub use layout::{Draft as LayoutDraft, Layout, Seat};
 pub use plan::Note;
-pub use read::{EventFilter, Page};
+pub use read::{EventFilter, Names, Page};
 pub use rules::{SaleStep, Schedule, sale_status};
 
 use crate::audit::Organizer;
@@ -232,6 +232,12 @@ impl Catalogue {
         };
         let seats = seat_numbers(layout.as_deref(), input.seat_ids.iter().map(|id| id.as_str()))?;
         repeating(|| store::block_seats(&self.db, who, id, &seats, input.blocked)).await
+    }
+
+    /// Moves the dates of all of an organization's events, for demo data that must not rot.
+    pub async fn shift_dates(&self, who: &Organizer, by: chrono::Duration) -> Result<(), CatalogueError> {
+        let seconds = f64::from(i32::try_from(by.num_seconds()).unwrap_or(i32::MAX));
+        repeating(|| store::shift_dates(&self.db, who, seconds)).await
     }
 
     /// Finishes drafts whose creation was cut off. Returns how many.

@@ -31,6 +31,19 @@ pub struct EventFilter {
     pub drafts: bool,
 }
 
+/// What an organization has, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Venues.
+    pub venues: HashMap<String, VenueId>,
+    /// Performers.
+    pub performers: HashMap<String, Uuid>,
+    /// Layouts by venue and name.
+    pub layouts: HashMap<(VenueId, String), LayoutId>,
+    /// Events and whether they are published.
+    pub events: HashMap<String, (EventId, bool)>,
+}
+
 impl Catalogue {
     /// A layout, from memory where possible.
     pub async fn layout(&self, id: LayoutId) -> Result<Option<Arc<Layout>>, DbErr> {
@@ -236,4 +249,41 @@ fn grouped<T>(rows: Vec<T>, event: impl Fn(&T) -> EventId) -> HashMap<EventId, V
         groups.entry(event(&row)).or_default().push(row);
     }
     groups
+}
+
+impl Catalogue {
+    /// An organization's event of a title.
+    pub async fn event_titled(&self, organization: OrganizationId, title: &str) -> Result<Option<event::Model>, DbErr> {
+        event::Entity::find()
+            .filter(event::Column::OrganizationId.eq(organization))
+            .filter(event::Column::Title.eq(title))
+            .one(self.db.pool())
+            .await
+    }
+
+    /// An organization's venue of a name.
+    pub async fn venue_named(&self, organization: OrganizationId, name: &str) -> Result<Option<VenueId>, DbErr> {
+        let row = venue::Entity::find()
+            .filter(venue::Column::OrganizationId.eq(organization))
+            .filter(venue::Column::Name.eq(name))
+            .one(self.db.pool())
+            .await?;
+        Ok(row.map(|row| row.id))
+    }
+
+    /// What an organization has, by name: for seeding.
+    pub async fn names_of(&self, organization: OrganizationId) -> Result<Names, DbErr> {
+        let venues = venue::Entity::find().filter(venue::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
+        let venue_ids: Vec<VenueId> = venues.iter().map(|row| row.id).collect();
+        let performers =
+            performer::Entity::find().filter(performer::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
+        let layouts = layout::Entity::find().filter(layout::Column::VenueId.is_in(venue_ids)).all(self.db.pool()).await?;
+        let events = event::Entity::find().filter(event::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
+        Ok(Names {
+            venues: venues.into_iter().map(|row| (row.name, row.id)).collect(),
+            performers: performers.into_iter().map(|row| (row.name, row.id.0)).collect(),
+            layouts: layouts.into_iter().map(|row| ((row.venue_id, row.name), row.id)).collect(),
+            events: events.into_iter().map(|row| (row.title, (row.id, row.state != EventState::Draft))).collect(),
+        })
+    }
 }

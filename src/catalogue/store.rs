@@ -530,3 +530,31 @@ pub(super) async fn unfinished_drafts(db: &Db) -> Result<Vec<(EventId, LayoutId,
     .await?;
     Ok(rows.into_iter().map(|row| (row.id, row.layout_id, row.seats_wanted)).collect())
 }
+
+/// Moves the dates of an organization's events, for demo data that must not rot.
+pub(super) async fn shift_dates(db: &Db, who: &Organizer, seconds: f64) -> Result<(), CatalogueError> {
+    let tx = db.begin("event_dates_shift").await?;
+    let rows = db_ids(
+        &tx,
+        sql!(
+            "UPDATE event SET starts_at = starts_at + make_interval(secs => $2), on_sale_at = on_sale_at + make_interval(secs => $2),
+                off_sale_at = off_sale_at + make_interval(secs => $2)
+             WHERE organization_id = $1 AND state <> 'CANCELLED' RETURNING id AS value",
+            who.organization,
+            seconds
+        ),
+    )
+    .await?;
+    let changes: Vec<Change> = rows
+        .into_iter()
+        .map(|id| Change { topic: Topic::Event, event: Some(EventId(id)), subject: Some(id), payload: serde_json::json!({ "change": "updated" }) })
+        .collect();
+    outbox::append(&*tx, &changes).await?;
+    audit::record(&*tx, who, "shiftDates", who.organization, serde_json::json!({ "seconds": seconds })).await?;
+    tx.commit().await.map_err(CatalogueError::from)
+}
+
+async fn db_ids(tx: &Transaction, statement: sea_orm::Statement) -> Result<Vec<Uuid>, DbErr> {
+    let rows = crate::db::Single::<Uuid>::find_by_statement(statement).all(&**tx).await?;
+    Ok(rows.into_iter().map(|row| row.value).collect())
+}

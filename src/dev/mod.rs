@@ -58,10 +58,12 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     parterre_migration::up(database.pool()).await.context("migrating")?;
     let app = App::build(config, token.clone()).await?;
     seed::run(&app).await?;
+    let event = seed::theatre(&app).await?;
+    app.demo_event.get_or_init(|| event);
     workers::start(&app);
     workers::start_indexer(&app);
     let server = tokio::spawn(http::serve(app.clone(), listener));
-    welcome(&app).await?;
+    welcome(&app)?;
     shutdown::signal().await;
     shutdown::end(app, server).await;
     simulator.await??;
@@ -89,12 +91,12 @@ async fn simulator(config: &mut Config, token: &CancellationToken) -> anyhow::Re
 }
 
 #[expect(clippy::print_stdout, reason = "what a newcomer reads first")]
-async fn welcome(app: &App) -> anyhow::Result<()> {
+fn welcome(app: &App) -> anyhow::Result<()> {
     let day = Duration::from_secs(30 * 86_400);
     let url = &app.config.public_url;
     let buyer = issue(&app.config, &Person::buyer("mina"), day)?;
     let organizer = issue(&app.config, &Person::organizer("ACME"), day)?;
-    let event = seed::theatre(app).await?;
+    let event = app.demo_event.get().context("there is no demo event")?;
     let query = format!(r#"{{"query":"{{ seatMap(eventId: \"{event}\") {{ event {{ title }} availableCount version }} }}"}}"#);
     println!(
         "\nParterre is running.\n\n  \

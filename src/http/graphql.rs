@@ -191,12 +191,9 @@ impl Accept {
         let refused = response.data == async_graphql::Value::Null && !response.errors.is_empty() && response.errors.iter().all(|error| error.path.is_empty());
         response.errors = response.errors.into_iter().map(with_code).collect();
         let status = if refused && matches!(self, Self::Graphql) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-        let mut body = serde_json::to_value(&response).unwrap_or_default();
-        if refused && let Some(body) = body.as_object_mut() {
-            // A document that was not executed has no data, not even null.
-            body.remove("data");
-        }
-        (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
+        // A document that was not executed has no data, not even null. Keys stay in the order they were asked for.
+        let body = if refused { serde_json::to_string(&json!({ "errors": response.errors })) } else { serde_json::to_string(&response) };
+        (status, [(header::CONTENT_TYPE, self.content_type())], body.unwrap_or_default()).into_response()
     }
 }
 

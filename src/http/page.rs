@@ -32,9 +32,10 @@ pub(super) async fn graphiql(State(app): State<App>) -> Response {
     let token = app.config.playground_token.then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_secs(86_400)).ok()).flatten();
     let mut names: Vec<String> = Operations::iter().map(|name| name.into_owned()).collect();
     names.sort();
+    let demo_event = app.demo_event.get().map_or("evt_demo", String::as_str);
     let tabs: Vec<String> = names
         .iter()
-        .filter_map(|name| Some(String::from_utf8_lossy(&Operations::get(name)?.data).into_owned()))
+        .filter_map(|name| Some(String::from_utf8_lossy(&Operations::get(name)?.data).replace("evt_demo", demo_event)))
         .collect();
     let settings = serde_json::json!({ "token": token, "tabs": tabs });
     // Inside a script element: "<" must not be able to end it.

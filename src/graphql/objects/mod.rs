@@ -27,7 +27,6 @@ use async_graphql::{ID, Interface};
 /// Something with a globally unique id.
 #[derive(Clone, Debug, Interface)]
 #[graphql(field(name = "id", ty = "ID", desc = "Opaque; a prefix tells people the kind."))]
-#[expect(missing_docs, reason = "each variant is its own type, documented there")]
 pub enum Node {
     Event(Event),
     Venue(Venue),

@@ -258,7 +258,6 @@ impl SeatMapSection {
 
 /// What a subscriber of a seat map gets: a snapshot first, then deltas.
 #[derive(Clone, Debug, Union)]
-#[expect(missing_docs, reason = "each variant is its own type, documented there")]
 pub enum SeatMapUpdate {
     Snapshot(SeatMapSnapshot),
     Delta(SeatMapDelta),

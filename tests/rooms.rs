@@ -1,0 +1,112 @@
+//! The walls between the rooms: who may call whom, read from the imports.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A room and those it may call, besides itself.
+const MAY_CALL: [(&str, &[&str]); 12] = [
+    ("audit", &[]),
+    ("bus", &[]),
+    ("input", &[]),
+    ("db", &[]),
+    ("outbox", &["db", "bus"]),
+    ("inventory", &["db", "bus", "outbox", "catalogue"]),
+    ("catalogue", &["db", "bus", "outbox", "inventory", "audit", "input", "clock"]),
+    ("payment", &["db", "config", "clock"]),
+    ("booking", &["db", "bus", "outbox", "inventory", "payment", "catalogue", "config", "clock", "audit"]),
+    ("seatmap", &["db", "bus", "catalogue", "inventory", "clock"]),
+    ("discovery", &["db", "outbox", "catalogue", "clock"]),
+    (
+        "graphql",
+        &["audit", "auth", "booking", "bus", "catalogue", "clock", "config", "db", "discovery", "input", "inventory", "payment", "seatmap"],
+    ),
+];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Rooms that a source names: `crate::room`.
+fn called(source: &str) -> BTreeSet<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let word = |rest: &str| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    code.match_indices("crate::").map(|(at, found)| word(&code[at + found.len()..])).filter(|word| word != "sql").collect()
+}
+
+fn files_of(room: &str) -> Vec<PathBuf> {
+    let folder = PathBuf::from("src").join(room);
+    if folder.is_dir() { sources(&folder) } else { vec![PathBuf::from(format!("src/{room}.rs"))] }
+}
+
+#[test]
+fn rooms_call_only_those_they_may() {
+    let mut wrong = Vec::new();
+    for (room, may_call) in MAY_CALL {
+        for file in files_of(room) {
+            let source = std::fs::read_to_string(&file).unwrap();
+            let calls = called(&source);
+            wrong.extend(calls.iter().filter(|call| *call != room && !may_call.contains(&call.as_str())).map(|call| format!("{}: crate::{call}", file.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn rules_are_pure() {
+    let mut wrong = Vec::new();
+    for file in sources(Path::new("src")).into_iter().chain([PathBuf::from("src/inventory/best.rs"), PathBuf::from("src/seatmap/state.rs")]) {
+        let pure = ["rules.rs", "best.rs", "state.rs", "layout.rs", "plan.rs"].iter().any(|name| file.ends_with(name));
+        let source = std::fs::read_to_string(&file).unwrap();
+        for impure in ["async fn", "crate::db", "sea_orm::", "crate::clock", "Utc::now", "tokio::"] {
+            if pure && source.contains(impure) {
+                wrong.push(format!("{}: {impure}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Who writes which tables. Found by the statements: `INSERT INTO t`, `UPDATE t`, `DELETE FROM t`.
+#[test]
+fn tables_have_one_writer() {
+    let owners: [(&str, &[&str]); 12] = [
+        ("event_seat", &["inventory"]),
+        ("event_tier", &["inventory"]),
+        ("event_counter", &["inventory"]),
+        ("hold", &["inventory"]),
+        ("hold_item", &["inventory"]),
+        ("booking", &["booking"]),
+        ("ticket", &["booking"]),
+        ("timeline", &["booking"]),
+        ("payment", &["payment"]),
+        ("refund", &["payment"]),
+        ("outbox", &["outbox"]),
+        ("event", &["catalogue"]),
+    ];
+    let mut wrong = Vec::new();
+    for file in sources(Path::new("src")) {
+        let source = std::fs::read_to_string(&file).unwrap();
+        for (table, rooms) in owners {
+            let in_room = rooms.iter().any(|room| file.starts_with(Path::new("src").join(room)));
+            for verb in ["INSERT INTO", "UPDATE", "DELETE FROM"] {
+                let writes = source.match_indices(&format!("{verb} {table}")).any(|(at, found)| {
+                    let next = source[at + found.len()..].chars().next();
+                    next.is_some_and(|c| !c.is_ascii_alphanumeric() && c != '_')
+                });
+                if writes && !in_room {
+                    wrong.push(format!("{}: {verb} {table}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,231 @@
+//! The stage of a test: a database of its own, servers, a payment simulator, actors, and the invariants at the end.
+
+pub mod client;
+pub mod fixtures;
+pub mod invariants;
+
+pub use client::{Api, Socket};
+
+
+use parterre::app::App;
+use parterre::auth::{Person, issue};
+use parterre::config::{Config, Secret};
+use parterre::db::Db;
+use parterre::payment::simulator::{Settings, Simulator};
+use parterre::{dev, http, sql, workers};
+use sea_orm::ConnectionTrait;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// What a stage is set up with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub servers: usize,
+    pub redis: bool,
+    pub workers: bool,
+    pub checkout_wait_ms: u64,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000 }
+    }
+}
+
+/// A test's world.
+pub struct Stage {
+    pub servers: Vec<Server>,
+    pub simulator: Simulator,
+    pub db: Db,
+    pub database: String,
+    pub config: Config,
+    folder: PathBuf,
+    shutdown: CancellationToken,
+}
+
+/// One server process, in this process.
+pub struct Server {
+    pub app: App,
+    pub url: String,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the services of the tests are handed over in the environment")]
+pub fn admin_url() -> String {
+    std::env::var("PARTERRE_TEST_DATABASE_URL").expect("run the tests with ./dev test: it starts PostgreSQL and Redis")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the services of the tests are handed over in the environment")]
+pub fn redis_url() -> String {
+    std::env::var("PARTERRE_TEST_REDIS_URL").expect("run the tests with ./dev test: it starts PostgreSQL and Redis")
+}
+
+/// The address of another database of the tests' cluster.
+pub fn url_of(database: &str) -> String {
+    let admin = admin_url();
+    let (server, _) = admin.rsplit_once('/').unwrap();
+    format!("{server}/{database}")
+}
+
+/// Creates a database from the migrated template.
+pub async fn fresh_database() -> String {
+    static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+    let admin = Db::connect(&admin_url(), 1).await.unwrap();
+    let template = TEMPLATE
+        .get_or_init(|| async {
+            let name = format!("template_{}", Uuid::now_v7().simple());
+            admin.pool().execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+            let db = Db::connect(&url_of(&name), 1).await.unwrap();
+            parterre_migration::up(db.pool()).await.unwrap();
+            db.pool().clone().close().await.unwrap();
+            name
+        })
+        .await;
+    let name = format!("test_{}", Uuid::now_v7().simple());
+    admin.pool().execute_unprepared(&format!("CREATE DATABASE {name} TEMPLATE {template}")).await.unwrap();
+    admin.pool().clone().close().await.unwrap();
+    name
+}
+
+impl Stage {
+    pub async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub async fn with(setup: Setup) -> Self {
+        parterre::install_crypto();
+        let database = fresh_database().await;
+        let shutdown = CancellationToken::new();
+        let folder = std::env::temp_dir().join(format!("parterre-{database}"));
+        let mut config = dev::default_config();
+        config.database_url = url_of(&database);
+        config.database_connections = 12;
+        config.create_organizations = true;
+        config.checkout_wait_ms = setup.checkout_wait_ms;
+        config.redis_url = setup.redis.then(redis_url);
+        config.redis_namespace = database.clone();
+        let listeners: Vec<TcpListener> = futures_util::future::join_all((0..setup.servers).map(|_| TcpListener::bind("127.0.0.1:0")))
+            .await
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        let first = listeners[0].local_addr().unwrap();
+        let simulated = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        config.stripe_api_base = format!("http://{}", simulated.local_addr().unwrap());
+        let simulator = Simulator::new(Settings {
+            webhook_url: Some(format!("http://{first}/webhooks/payments")),
+            webhook_secret: Secret::new("whsec_simulator"),
+            file: None,
+            public_url: config.stripe_api_base.clone(),
+        });
+        tokio::spawn(simulator.clone().serve(simulated, shutdown.clone()));
+        let mut servers = Vec::new();
+        for (number, listener) in listeners.into_iter().enumerate() {
+            let mut config = config.clone();
+            config.data = folder.join(number.to_string());
+            servers.push(start(config, listener, setup.workers, shutdown.child_token()).await);
+        }
+        let db = Db::connect(&config.database_url, 6).await.unwrap();
+        Self { servers, simulator, db, database, config, folder, shutdown }
+    }
+
+    /// Somebody with a token, talking to the first server.
+    pub fn buyer(&self, name: &str) -> Api {
+        self.buyer_at(0, name)
+    }
+
+    /// Somebody with a token, talking to a server.
+    pub fn buyer_at(&self, server: usize, name: &str) -> Api {
+        let token = issue(&self.config, &Person::buyer(name), Duration::from_secs(3_600)).unwrap();
+        Api::new(&self.servers[server].url, Some(token))
+    }
+
+    /// Somebody of an organization.
+    pub fn organizer(&self, organization: &str) -> Api {
+        let token = issue(&self.config, &Person::organizer(organization), Duration::from_secs(3_600)).unwrap();
+        Api::new(&self.servers[0].url, Some(token))
+    }
+
+    /// Somebody without a token.
+    pub fn stranger(&self) -> Api {
+        Api::new(&self.servers[0].url, None)
+    }
+
+    /// One number out of the database.
+    pub async fn number(&self, statement: &str) -> i64 {
+        let row = self.db.pool().query_one_raw(sql!(statement)).await.unwrap().unwrap();
+        row.try_get_by_index::<i64>(0).unwrap()
+    }
+
+    pub async fn execute(&self, statement: &str) {
+        self.db.pool().execute_unprepared(statement).await.unwrap();
+    }
+
+    /// Makes every active hold overdue, as if time had passed.
+    pub async fn age_holds(&self) {
+        self.execute(
+            "UPDATE hold SET deadline = clock_timestamp() - interval '1 second' WHERE status = 'ACTIVE';
+             UPDATE event_seat SET held_until = clock_timestamp() - interval '1 second' WHERE status = 'HELD'",
+        )
+        .await;
+    }
+
+    /// Checks every invariant at rest and takes the stage down.
+    pub async fn finish(self) {
+        self.rest().await;
+        invariants::check(&self).await;
+        self.shutdown.cancel();
+        for server in self.servers {
+            server.app.drain(Duration::from_secs(10)).await;
+        }
+        self.db.pool().clone().close().await.unwrap();
+        std::fs::remove_dir_all(&self.folder).ok();
+        let admin = Db::connect(&admin_url(), 1).await.unwrap();
+        admin.pool().execute_unprepared(&format!("DROP DATABASE {} WITH (FORCE)", self.database)).await.unwrap();
+    }
+
+    /// Waits until nothing is in flight.
+    pub async fn rest(&self) {
+        eventually("nothing is in flight", || async {
+            let open = self
+                .number(
+                    "SELECT (SELECT count(*) FROM payment WHERE next_check_at IS NOT NULL)
+                          + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL)
+                          + (SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
+                             AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id))",
+                )
+                .await;
+            (open == 0).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Starts a server in this process.
+pub async fn start(config: Config, listener: TcpListener, with_workers: bool, shutdown: CancellationToken) -> Server {
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let app = App::build(config, shutdown).await.unwrap();
+    if with_workers {
+        workers::start(&app);
+    }
+    workers::start_indexer(&app);
+    tokio::spawn(http::serve(app.clone(), listener));
+    Server { app, url }
+}
+
+/// Waits for a condition, and fails by its name after 20 seconds.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut check: impl FnMut() -> F) -> T {
+    let patience = Duration::from_secs(20);
+    let waiting = async {
+        loop {
+            if let Some(found) = check().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(patience, waiting).await.unwrap_or_else(|_| panic!("not within {patience:?}: {what}"))
+}
