@@ -94,7 +94,13 @@ pub struct Config {
     #[arg(long, env = "STRIPE_SECRET_KEY", hide_env_values = true, default_value = "sk_simulator")]
     pub stripe_secret_key: Secret,
     /// Secrets of the payment provider's webhooks, separated by commas; two may be active
-    #[arg(long, env = "STRIPE_WEBHOOK_SECRETS", hide_env_values = true, value_delimiter = ',', default_value = "whsec_simulator")]
+    #[arg(
+        long,
+        env = "STRIPE_WEBHOOK_SECRETS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        default_value = "whsec_simulator"
+    )]
     pub stripe_webhook_secrets: Vec<Secret>,
     /// How long checkout waits for the payment before it answers PAYMENT_PENDING, in milliseconds
     #[arg(long, env = "CHECKOUT_WAIT_MS", default_value_t = 3_000)]

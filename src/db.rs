@@ -144,7 +144,7 @@ impl Transaction {
         metrics::histogram!("parterre_transaction_seconds", "name" => name).record(started.elapsed());
         match result {
             Ok(()) => Ok(()),
-            Err(error) if sql_state(&error).is_some() => Err(CommitError::RolledBack(error)),
+            Err(error) if sql_state(&error).is_some() && !is_connection(&error) => Err(CommitError::RolledBack(error)),
             Err(error) => learn_outcome(&pool, name, &xid, error).await,
         }
     }
@@ -203,6 +203,53 @@ pub fn may_repeat(error: &DbErr) -> bool {
         Some("23505") => constraint(error) == Some("idempotency_pkey"),
         _ => false,
     }
+}
+
+/// Whether the connection or the server failed, and not the statement: it says nothing about what was asked.
+#[must_use]
+pub fn is_connection(error: &DbErr) -> bool {
+    match sql_state(error) {
+        // Connection exceptions, lack of resources, operator intervention, an idle transaction that was ended.
+        Some(state) => ["08", "53", "57", "25P03"].iter().any(|class| state.starts_with(class)),
+        None => match error {
+            DbErr::ConnectionAcquire(_) => true,
+            DbErr::Conn(RuntimeErr::Internal(_)) => true,
+            DbErr::Query(RuntimeErr::SqlxError(cause))
+            | DbErr::Exec(RuntimeErr::SqlxError(cause))
+            | DbErr::Conn(RuntimeErr::SqlxError(cause)) => matches!(
+                **cause,
+                sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
+                    | sqlx::Error::Protocol(_)
+                    | sqlx::Error::PoolTimedOut
+                    | sqlx::Error::PoolClosed
+                    | sqlx::Error::WorkerCrashed
+            ),
+            _ => false,
+        },
+    }
+}
+
+/// Passes the gates of events that are about to be read for a sale. Many may be inside at once.
+///
+/// Row locks alone are not fair: newcomers with `FOR SHARE` overtake an organizer who waits to pause the sale. A waiting
+/// exclusive advisory lock stops them.
+pub async fn share_gates(transaction: &Transaction, events: Vec<uuid::Uuid>) -> Result<(), DbErr> {
+    transaction
+        .execute_raw(sql!(
+            "SELECT pg_advisory_xact_lock_shared(hashtextextended(id::text, 0)) FROM unnest($1::uuid[]) AS wanted (id)",
+            events
+        ))
+        .await
+        .map(drop)
+}
+
+/// Closes the gate of an event: waits for those inside, and later ones wait for us.
+pub async fn close_gate(transaction: &Transaction, event: uuid::Uuid) -> Result<(), DbErr> {
+    transaction
+        .execute_raw(sql!("SELECT pg_advisory_xact_lock(hashtextextended($1::uuid::text, 0))", event))
+        .await
+        .map(drop)
 }
 
 /// How often a transaction is run again before its caller hears of it.

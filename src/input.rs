@@ -62,7 +62,11 @@ pub fn instant(path: impl Display, value: &DateTime) -> Result<chrono::DateTime<
 /// An idempotency key.
 pub fn key(value: &str) -> Result<String, Invalid> {
     let checked = text("idempotencyKey", value, parterre_schema::limits::KEY_CHARS_MAX)?;
-    if checked == value { Ok(checked) } else { Err(Invalid::new("idempotencyKey", "must not begin or end with blanks")) }
+    if checked == value {
+        Ok(checked)
+    } else {
+        Err(Invalid::new("idempotencyKey", "must not begin or end with blanks"))
+    }
 }
 
 #[cfg(test)]

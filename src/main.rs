@@ -157,7 +157,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dev(config) => dev::run(config).await?,
         Command::Serve(config) => serve(config).await?,
         Command::Worker(config) => work(config).await?,
-        Command::Migrate(config) => parterre_migration::up(connect(&config).await?.pool()).await.context("migrating")?,
+        Command::Migrate(config) => {
+            parterre_migration::up(connect(&config).await?.pool()).await.context("migrating")?
+        }
         Command::Seed(config) => seed(config).await?,
         Command::Reindex(config) => {
             let app = App::build(config, CancellationToken::new()).await?;
@@ -167,7 +169,12 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Token(args) => println!("{}", token(&args)?),
         Command::Org(OrgArgs { what: OrgCommand::Create { name, config } }) => {
             let app = App::build(*config, CancellationToken::new()).await?;
-            let id = app.services.catalogue.organization_named(&name, true).await?.context("the organization is not there")?;
+            let id = app
+                .services
+                .catalogue
+                .organization_named(&name, true)
+                .await?
+                .context("the organization is not there")?;
             println!("{}", parterre_schema::node_id(parterre_schema::Kind::Organizer, id).as_str());
         }
         Command::Simulator(args) => simulate(args).await?,

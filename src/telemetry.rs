@@ -11,7 +11,10 @@ use tracing_subscriber::EnvFilter;
 const SECONDS: [f64; 14] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
 /// Logs to standard error: JSON with `LOG_FORMAT=json`, filtered by `RUST_LOG`.
-#[expect(clippy::disallowed_methods, reason = "logging starts before the settings are read, so that they can be complained of")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "logging starts before the settings are read, so that they can be complained of"
+)]
 pub fn init() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,parterre=info"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -31,7 +34,9 @@ pub struct MetricsError(#[from] metrics_exporter_prometheus::BuildError);
 pub fn serve_metrics(listener: TcpListener, shutdown: &CancellationToken) -> Result<(), MetricsError> {
     let handle = recorder()?;
     let shutdown = shutdown.clone();
-    let app = Router::new().route("/metrics", get(move || async move { handle.render() })).route("/healthz", get(|| async { "ok" }));
+    let app = Router::new()
+        .route("/metrics", get(move || async move { handle.render() }))
+        .route("/healthz", get(|| async { "ok" }));
     tokio::spawn(async move {
         let serving = axum::serve(listener, app).with_graceful_shutdown(async move { shutdown.cancelled().await });
         if let Err(error) = serving.await {

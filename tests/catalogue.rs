@@ -15,8 +15,11 @@ async fn a_draft_is_its_organizations_own_on_every_path() {
     let acme = stage.organizer("ACME");
     let venue = stage.venue(&acme).await;
     let mut input = event_input(&venue, None);
-    (input["inventoryMode"], input["tiers"]) = (json!("GENERAL_ADMISSION"), json!([{ "name": "Floor", "price": "1", "capacity": 5 }]));
-    let draft = acme.must("createEvent", input, "event { id slug version organizer { id } tiers { id } }").await["event"].clone();
+    (input["inventoryMode"], input["tiers"]) =
+        (json!("GENERAL_ADMISSION"), json!([{ "name": "Floor", "price": "1", "capacity": 5 }]));
+    let draft =
+        acme.must("createEvent", input, "event { id slug version organizer { id } tiers { id } }").await["event"]
+            .clone();
     eventually("the draft is indexed", || async {
         (stage.servers[0].app.services.discovery.index()?.len() == 1).then_some(())
     })
@@ -91,13 +94,17 @@ async fn edits_need_the_version_that_was_seen_and_leave_a_trail() {
         input.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         input
     };
-    let fields = "event { version title description priceRange { max { amount } } tiers { id name capacity available } }";
+    let fields =
+        "event { version title description priceRange { max { amount } } tiers { id name capacity available } }";
     let changed = acme.must("updateEvent", edit(&seen, json!({ "title": "Norma", "tiers": [{ "name": "Floor", "price": "30", "capacity": 12 }, { "name": "Balcony", "price": "50", "capacity": 3 }] })), fields).await;
     assert_eq!(changed["event"]["tiers"][0]["id"], hall.tiers[0].1.as_str(), "a known tier stays itself");
     assert_eq!(changed["event"]["tiers"].as_array().unwrap().len(), 2);
     assert_eq!(changed["event"]["priceRange"]["max"]["amount"], "50.00");
     let stale = acme.mutate("updateEvent", edit(&seen, json!({ "title": "Tosca" })), "__typename").await;
-    assert_eq!((stale["userErrors"][0]["code"].as_str(), &stale["userErrors"][0]["currentVersion"]), (Some("STALE_VERSION"), &changed["event"]["version"]));
+    assert_eq!(
+        (stale["userErrors"][0]["code"].as_str(), &stale["userErrors"][0]["currentVersion"]),
+        (Some("STALE_VERSION"), &changed["event"]["version"])
+    );
     let mina = stage.buyer("mina");
     let hold = json!({ "eventId": hall.event, "idempotencyKey": "k", "admissions": [{ "tierId": hall.tiers[0].1, "quantity": 4 }] });
     mina.must("holdSeats", hold, "hold { id }").await;
@@ -105,14 +112,34 @@ async fn edits_need_the_version_that_was_seen_and_leave_a_trail() {
     assert_eq!(now, changed["event"]["version"], "a hold is no edit");
     let below = edit(&now, json!({ "tiers": [{ "name": "Floor", "price": "30", "capacity": 3 }] }));
     assert_eq!(acme.refused("updateEvent", below).await, ("INVALID_INPUT".into(), "input.tiers.0.capacity".into()));
-    let paused = acme.must("pauseSales", edit(&now, json!({ "reason": "checking" })), "event { saleStatus version }").await;
+    let dearer = edit(&now, json!({ "tiers": [{ "name": "Floor", "price": "35", "capacity": 13 }] }));
+    let dearer =
+        acme.must("updateEvent", dearer, "event { version tiers { available price { amount } } }").await["event"]
+            .clone();
+    assert_eq!(
+        dearer["tiers"][0],
+        json!({ "available": 9, "price": { "amount": "35.00" } }),
+        "four are held, their price stays"
+    );
+    let now = dearer["version"].clone();
+    let paused =
+        acme.must("pauseSales", edit(&now, json!({ "reason": "checking" })), "event { saleStatus version }").await;
     assert_eq!(paused["event"]["saleStatus"], "PAUSED");
     assert_eq!(acme.refused("pauseSales", edit(&paused["event"]["version"], json!({}))).await.0, "INVALID_INPUT");
     acme.must("resumeSales", edit(&paused["event"]["version"], json!({})), "event { saleStatus }").await;
-    let venue = acme.must("updateVenue", json!({ "venueId": hall.venue, "expectedVersion": "1", "name": "New Opera" }), "venue { version name city }").await;
+    let venue = acme
+        .must(
+            "updateVenue",
+            json!({ "venueId": hall.venue, "expectedVersion": "1", "name": "New Opera" }),
+            "venue { version name city }",
+        )
+        .await;
     assert_eq!(venue["venue"], json!({ "version": "2", "name": "New Opera", "city": "Dresden" }));
     let actions = stage.number("SELECT count(*) FROM audit WHERE actor = 'organizer@ACME'").await;
-    assert_eq!(actions, 7, "createVenue, createEvent, publishEvent, updateEvent, pauseSales, resumeSales, updateVenue");
+    assert_eq!(
+        actions, 8,
+        "createVenue, createEvent, publishEvent, updateEvent twice, pauseSales, resumeSales, updateVenue"
+    );
     stage.finish().await;
 }
 
@@ -156,21 +183,53 @@ async fn bad_input_is_named_by_its_field_and_writes_nothing() {
         (hold(json!({ "seatIds": ["A-1", "Z-99"] })), "INVALID_INPUT", "input.seatIds.1"),
         (hold(json!({ "seatIds": ["A-1", "A-1\u{0}"] })), "INVALID_INPUT", "input.seatIds.1"),
         (hold(json!({ "seatIds": [long] })), "INVALID_INPUT", "input.seatIds.0"),
-        (hold(json!({ "admissions": [{ "tierId": tier, "quantity": 1 }] })), "INVALID_INPUT", "input.admissions.0.tierId"),
+        (
+            hold(json!({ "admissions": [{ "tierId": tier, "quantity": 1 }] })),
+            "INVALID_INPUT",
+            "input.admissions.0.tierId",
+        ),
         (hold(json!({ "bestAvailable": { "quantity": 0 } })), "INVALID_INPUT", "input.bestAvailable.quantity"),
-        (hold(json!({ "bestAvailable": { "quantity": 2, "accessibleCount": 3 } })), "INVALID_INPUT", "input.bestAvailable.accessibleCount"),
-        (hold(json!({ "bestAvailable": { "quantity": 2, "sectionIds": ["sec_x"] } })), "INVALID_INPUT", "input.bestAvailable.sectionIds.0"),
+        (
+            hold(json!({ "bestAvailable": { "quantity": 2, "accessibleCount": 3 } })),
+            "INVALID_INPUT",
+            "input.bestAvailable.accessibleCount",
+        ),
+        (
+            hold(json!({ "bestAvailable": { "quantity": 2, "sectionIds": ["sec_x"] } })),
+            "INVALID_INPUT",
+            "input.bestAvailable.sectionIds.0",
+        ),
         (hold(json!({ "seatIds": ["A-1"], "idempotencyKey": "" })), "INVALID_INPUT", "input.idempotencyKey"),
         (hold(json!({ "seatIds": ["A-1"], "idempotencyKey": "a\u{0}b" })), "INVALID_INPUT", "input.idempotencyKey"),
         (hold(json!({ "seatIds": ["A-1"], "idempotencyKey": long })), "INVALID_INPUT", "input.idempotencyKey"),
         (hold(json!({ "seatIds": ["A-1"], "eventId": "evt_nope" })), "NOT_FOUND", "input.eventId"),
         (hold(json!({ "seatIds": ["A-1"], "eventId": "\u{0}" })), "NOT_FOUND", "input.eventId"),
         (hold(json!({ "seatIds": ["A-1"], "eventId": hall.venue })), "NOT_FOUND", "input.eventId"),
-        (json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": 0 }] }), "INVALID_INPUT", "input.admissions.0.quantity"),
-        (json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": -1 }] }), "INVALID_INPUT", "input.admissions.0.quantity"),
-        (json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": 2_147_483_647 }] }), "INVALID_INPUT", "input.admissions.0.quantity"),
-        (json!({ "eventId": club.event, "idempotencyKey": "k", "seatIds": ["A-1"] }), "INVALID_INPUT", "input.seatIds.0"),
-        (json!({ "eventId": other.event, "idempotencyKey": "k", "seatIds": ["B-1"] }), "INVALID_INPUT", "input.seatIds.0"),
+        (
+            json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": 0 }] }),
+            "INVALID_INPUT",
+            "input.admissions.0.quantity",
+        ),
+        (
+            json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": -1 }] }),
+            "INVALID_INPUT",
+            "input.admissions.0.quantity",
+        ),
+        (
+            json!({ "eventId": club.event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": 2_147_483_647 }] }),
+            "INVALID_INPUT",
+            "input.admissions.0.quantity",
+        ),
+        (
+            json!({ "eventId": club.event, "idempotencyKey": "k", "seatIds": ["A-1"] }),
+            "INVALID_INPUT",
+            "input.seatIds.0",
+        ),
+        (
+            json!({ "eventId": other.event, "idempotencyKey": "k", "seatIds": ["B-1"] }),
+            "INVALID_INPUT",
+            "input.seatIds.0",
+        ),
     ] {
         assert_eq!(mina.refused("holdSeats", input.clone()).await, (code.to_owned(), field.to_owned()), "{input}");
     }
@@ -201,7 +260,11 @@ async fn bad_input_is_named_by_its_field_and_writes_nothing() {
         (json!({ "cancellation": { "refundPercent": "101" } }), "input.cancellation.refundPercent"),
         (json!({ "waitingRoom": { "admitPerMinute": 0 } }), "input.waitingRoom.admitPerMinute"),
     ] {
-        assert_eq!(acme.refused("createEvent", event(change.clone())).await, ("INVALID_INPUT".to_owned(), field.to_owned()), "{change}");
+        assert_eq!(
+            acme.refused("createEvent", event(change.clone())).await,
+            ("INVALID_INPUT".to_owned(), field.to_owned()),
+            "{change}"
+        );
     }
     let venue = |change: Value| {
         let mut input = json!({ "name": "N", "city": "C", "countryCode": "DE", "timeZone": "Europe/Berlin" });
@@ -215,17 +278,24 @@ async fn bad_input_is_named_by_its_field_and_writes_nothing() {
         (json!({ "latitude": 1.0 }), "input.longitude"),
         (json!({ "city": "\u{0}" }), "input.city"),
     ] {
-        assert_eq!(acme.refused("createVenue", venue(change.clone())).await, ("INVALID_INPUT".to_owned(), field.to_owned()), "{change}");
+        assert_eq!(
+            acme.refused("createVenue", venue(change.clone())).await,
+            ("INVALID_INPUT".to_owned(), field.to_owned()),
+            "{change}"
+        );
     }
     let mut twice = rows(1, 2);
     twice[0]["rows"][0]["seats"][1]["number"] = json!("1");
     let mut empty = rows(1, 2);
     empty[0]["rows"][0]["seats"] = json!([]);
-    for (sections, field) in [(twice, "input.sections.0.rows.0.seats.1.number"), (empty, "input.sections.0.rows.0.seats")] {
+    for (sections, field) in
+        [(twice, "input.sections.0.rows.0.seats.1.number"), (empty, "input.sections.0.rows.0.seats")]
+    {
         let input = json!({ "venueId": hall.venue, "name": "L", "sections": sections });
         assert_eq!(acme.refused("createLayout", input).await, ("INVALID_INPUT".to_owned(), field.to_owned()));
     }
-    let overflow = acme.ask("mutation { createEvent(input: { holdSeconds: 99999999999 }) { __typename } }", json!({})).await;
+    let overflow =
+        acme.ask("mutation { createEvent(input: { holdSeconds: 99999999999 }) { __typename } }", json!({})).await;
     assert_eq!(overflow["errors"][0]["extensions"]["code"], "BAD_USER_INPUT", "{overflow}");
     let after = stage.number("SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM hold) + (SELECT count(*) FROM layout) + (SELECT count(*) FROM venue)").await;
     assert_eq!(before, after, "nothing was written");
@@ -281,13 +351,24 @@ async fn real_seating_plans_are_imported_whole() {
     ] {
         let plan = std::fs::read_to_string(format!("src/seed/data/{file}.plan.json")).unwrap();
         let input = json!({ "venueId": venue, "name": file, "pretixPlan": plan });
-        let made = acme.must("createLayout", input, "layout { id seatCount zones sectionNames geometryUrl } notes { code message path }").await;
+        let made = acme
+            .must(
+                "createLayout",
+                input,
+                "layout { id seatCount zones sectionNames geometryUrl } notes { code message path }",
+            )
+            .await;
         assert_eq!(made["layout"]["seatCount"], seats, "every seat is kept");
         let notes = made["notes"].as_array().unwrap();
         assert!(code.is_none_or(|code| notes.iter().any(|note| note["code"] == code)), "{file}: {notes:?}");
         let url = format!("{}{}", acme.url, made["layout"]["geometryUrl"].as_str().unwrap());
         let geometry: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
-        let all: Vec<&Value> = geometry["sections"].as_array().unwrap().iter().flat_map(|section| section["seats"].as_array().unwrap()).collect();
+        let all: Vec<&Value> = geometry["sections"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|section| section["seats"].as_array().unwrap())
+            .collect();
         let ids: std::collections::HashSet<&str> = all.iter().map(|seat| seat["seatId"].as_str().unwrap()).collect();
         assert_eq!(ids.len(), seats, "ids are unique");
         let neighbours = all.iter().filter(|seat| seat["next"].is_string()).count();
@@ -301,13 +382,24 @@ async fn fifty_thousand_seats_are_created_in_chunks_of_under_a_second() {
     let stage = Stage::new().await;
     let acme = stage.organizer("ACME");
     let venue = stage.venue(&acme).await;
-    let layout = acme.must("createLayout", json!({ "venueId": venue, "name": "Arena", "sections": rows(250, 200) }), "layout { id seatCount }").await;
+    let layout = acme
+        .must(
+            "createLayout",
+            json!({ "venueId": venue, "name": "Arena", "sections": rows(250, 200) }),
+            "layout { id seatCount }",
+        )
+        .await;
     assert_eq!(layout["layout"]["seatCount"], 50_000);
     let started = Instant::now();
     let input = event_input(&venue, layout["layout"]["id"].as_str());
     let event = acme.must("createEvent", input, "event { id version }").await["event"].clone();
     eprintln!("createEvent of 50,000 seats: {:?} (debug build)", started.elapsed());
-    let map = acme.data("query($id: ID!) { seatMap(eventId: $id) { availableCount sections { statuses } } }", json!({ "id": event["id"] })).await;
+    let map = acme
+        .data(
+            "query($id: ID!) { seatMap(eventId: $id) { availableCount sections { statuses } } }",
+            json!({ "id": event["id"] }),
+        )
+        .await;
     assert_eq!(map["seatMap"]["availableCount"], 50_000);
     // A draft whose creation was cut off is finished by a worker, and publish refuses it until then.
     stage.execute("DELETE FROM event_seat WHERE seat_no >= 20000; DELETE FROM event_counter; UPDATE event SET seats_ready = false, created_at = created_at - interval '1 hour'").await;

@@ -14,11 +14,13 @@ fn the_committed_schema_is_the_servers() {
 
 #[test]
 fn the_schema_and_the_playgrounds_operations_are_valid() {
-    let schema = apollo_compiler::Schema::parse_and_validate(EXPORTED, "schema.graphql").unwrap_or_else(|error| panic!("{error}"));
+    let schema = apollo_compiler::Schema::parse_and_validate(EXPORTED, "schema.graphql")
+        .unwrap_or_else(|error| panic!("{error}"));
     for entry in std::fs::read_dir("playground/operations").unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        apollo_compiler::ExecutableDocument::parse_and_validate(&schema, &text, &path).unwrap_or_else(|error| panic!("{error}"));
+        apollo_compiler::ExecutableDocument::parse_and_validate(&schema, &text, &path)
+            .unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
@@ -64,7 +66,8 @@ fn every_name_argument_and_nullability_of_the_contract_is_kept() {
             missing.push(format!("type {name}"));
             continue;
         };
-        missing.extend(members.iter().filter(|member| !found.contains(member)).map(|member| format!("{name}.{member}")));
+        missing
+            .extend(members.iter().filter(|member| !found.contains(member)).map(|member| format!("{name}.{member}")));
     }
     assert!(missing.is_empty(), "missing or different:\n{}", missing.join("\n"));
 }

@@ -57,7 +57,8 @@ async fn two_hundred_buyers_on_overlapping_groups_of_one_row_on_two_servers() {
             assert_eq!(code(answer), "SEATS_UNAVAILABLE", "{answer}");
             continue;
         }
-        let (got, wanted): (BTreeSet<String>, BTreeSet<String>) = (seats_of(&answer["hold"]).into_iter().collect(), wish.iter().cloned().collect());
+        let (got, wanted): (BTreeSet<String>, BTreeSet<String>) =
+            (seats_of(&answer["hold"]).into_iter().collect(), wish.iter().cloned().collect());
         assert_eq!(got, wanted, "a group is whole");
         for seat in got {
             assert_eq!(owners.insert(seat.clone(), n), None, "{seat} has two owners");
@@ -76,7 +77,13 @@ async fn without_the_check_the_same_race_sells_seats_twice() {
     let claims = (0..4).map(|_| {
         let (db, barrier) = (stage.db.clone(), barrier.clone());
         async move {
-            let free = db.pool().query_all_raw(sql!("SELECT seat_no FROM event_seat WHERE status = 'AVAILABLE' ORDER BY seat_no LIMIT 1")).await.unwrap();
+            let free = db
+                .pool()
+                .query_all_raw(sql!(
+                    "SELECT seat_no FROM event_seat WHERE status = 'AVAILABLE' ORDER BY seat_no LIMIT 1"
+                ))
+                .await
+                .unwrap();
             barrier.wait().await;
             free[0].try_get_by_index::<i32>(0).unwrap()
         }
@@ -110,8 +117,13 @@ async fn the_same_request_fifty_times_in_parallel_is_one_hold() {
         .await;
     let tier = &hall.tiers[0].1;
     fifty_times(&stage, json!({ "eventId": hall.event, "idempotencyKey": "seats", "seatIds": ["A-1", "A-2"] })).await;
-    fifty_times(&stage, json!({ "eventId": hall.event, "idempotencyKey": "tiers", "admissions": [{ "tierId": tier, "quantity": 3 }] })).await;
-    fifty_times(&stage, json!({ "eventId": hall.event, "idempotencyKey": "best", "bestAvailable": { "quantity": 2 } })).await;
+    fifty_times(
+        &stage,
+        json!({ "eventId": hall.event, "idempotencyKey": "tiers", "admissions": [{ "tierId": tier, "quantity": 3 }] }),
+    )
+    .await;
+    fifty_times(&stage, json!({ "eventId": hall.event, "idempotencyKey": "best", "bestAvailable": { "quantity": 2 } }))
+        .await;
     let mina = stage.buyer("mina");
     let turned = mina.hold(&hall.event, "seats", &["A-2", "A-1"]).await;
     assert_eq!(turned["replayed"], true, "seats in another order are the same request");
@@ -197,7 +209,13 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
     let event = hall.event.clone();
     let waiting = tokio::spawn(async move { leo.hold(&event, "k", &["A-1"]).await });
     eventually("the batch waits for the lock", || async {
-        (stage.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await > 0).then_some(())
+        (stage
+            .number(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .await
+            > 0)
+        .then_some(())
     })
     .await;
     blocker.execute_unprepared("SELECT pg_sleep(0.4)").await.unwrap();
@@ -210,7 +228,13 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
     let (event, ada) = (hall.event.clone(), stage.buyer("ada"));
     let waiting = tokio::spawn(async move { ada.hold(&event, "k", &["A-2"]).await });
     eventually("the batch waits for the lock", || async {
-        (stage.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").await > 0).then_some(())
+        (stage
+            .number(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .await
+            > 0)
+        .then_some(())
     })
     .await;
     blocker.commit().await.unwrap();
@@ -227,11 +251,15 @@ async fn overdue_admissions_are_given_back_by_claims_while_they_end_in_other_way
     let hall = stage.club(40, |input| input["maxSeatsPerBuyer"] = json!(2)).await;
     let tier = hall.tiers[0].1.clone();
     let admit = |api: Api, key: String| {
-        let input = json!({ "eventId": hall.event, "idempotencyKey": key, "admissions": [{ "tierId": tier, "quantity": 2 }] });
+        let input =
+            json!({ "eventId": hall.event, "idempotencyKey": key, "admissions": [{ "tierId": tier, "quantity": 2 }] });
         async move { (api.mutate("holdSeats", input, "hold { id }").await, api) }
     };
     for round in 0..4 {
-        let firsts = futures_util::future::join_all((0..20).map(|n| admit(stage.buyer_at(n % 2, &format!("r{round}-{n}")), "k".into()))).await;
+        let firsts = futures_util::future::join_all(
+            (0..20).map(|n| admit(stage.buyer_at(n % 2, &format!("r{round}-{n}")), "k".into())),
+        )
+        .await;
         stage.age_holds().await;
         let releases = firsts.iter().map(|(payload, api)| {
             let (id, api) = (payload["hold"]["id"].clone(), api.clone());
@@ -243,7 +271,10 @@ async fn overdue_admissions_are_given_back_by_claims_while_they_end_in_other_way
             }
         });
         let seconds = (0..20).map(|n| admit(stage.buyer_at(n % 2, &format!("s{round}-{n}")), "k".into()));
-        let ((), claimed) = tokio::join!(async { drop(futures_util::future::join_all(releases).await) }, futures_util::future::join_all(seconds));
+        let ((), claimed) = tokio::join!(
+            async { drop(futures_util::future::join_all(releases).await) },
+            futures_util::future::join_all(seconds)
+        );
         let held = claimed.iter().filter(|(payload, _)| payload["hold"]["id"].is_string()).count();
         assert!(held > 0, "what ran out can be had again");
         stage.age_holds().await;
@@ -261,7 +292,10 @@ async fn two_left_and_two_requests_of_two() {
     let hall = stage.club(2, |_| {}).await;
     let input = json!({ "eventId": hall.event, "idempotencyKey": "k", "admissions": [{ "tierId": hall.tiers[0].1, "quantity": 2 }] });
     let (mina, leo) = (stage.buyer_at(0, "mina"), stage.buyer_at(1, "leo"));
-    let (one, two) = tokio::join!(mina.mutate("holdSeats", input.clone(), "hold { id }"), leo.mutate("holdSeats", input, "hold { id }"));
+    let (one, two) = tokio::join!(
+        mina.mutate("holdSeats", input.clone(), "hold { id }"),
+        leo.mutate("holdSeats", input, "hold { id }")
+    );
     let mut codes = [code(&one), code(&two)];
     codes.sort_unstable();
     assert_eq!(codes, ["SOLD_OUT", "none"]);
@@ -272,10 +306,13 @@ async fn two_left_and_two_requests_of_two() {
 async fn the_buyers_limit_holds_under_parallel_requests_on_two_servers() {
     let stage = Stage::with(two_servers()).await;
     let hall = stage.hall(1, 30, |input| input["maxSeatsPerBuyer"] = json!(5)).await;
-    let asked = (0..15).map(|n| {
-        let (api, event) = (stage.buyer_at(n % 2, "mina"), hall.event.clone());
-        async move { api.hold(&event, &format!("k{n}"), &[&format!("A-{}", 2 * n + 1), &format!("A-{}", 2 * n + 2)]).await }
-    });
+    let asked =
+        (0..15).map(|n| {
+            let (api, event) = (stage.buyer_at(n % 2, "mina"), hall.event.clone());
+            async move {
+                api.hold(&event, &format!("k{n}"), &[&format!("A-{}", 2 * n + 1), &format!("A-{}", 2 * n + 2)]).await
+            }
+        });
     let answers = futures_util::future::join_all(asked).await;
     let held = answers.iter().filter(|answer| answer["hold"].is_object()).count();
     assert_eq!(held, 2, "two of two make four, a third would make six");
@@ -295,8 +332,15 @@ async fn nothing_slips_through_after_a_pause() {
         async move { api.hold(&event, "k", &[&format!("{row}-{}", n % 50 + 1)]).await }
     });
     let pause = async {
-        let version = hall.organizer.data("query($id: ID) { event(id: $id) { version } }", json!({ "id": hall.event })).await;
-        hall.organizer.must("pauseSales", json!({ "eventId": hall.event, "expectedVersion": version["event"]["version"] }), "event { saleStatus }").await;
+        let version =
+            hall.organizer.data("query($id: ID) { event(id: $id) { version } }", json!({ "id": hall.event })).await;
+        hall.organizer
+            .must(
+                "pauseSales",
+                json!({ "eventId": hall.event, "expectedVersion": version["event"]["version"] }),
+                "event { saleStatus }",
+            )
+            .await;
         stage.number("SELECT count(*) FROM hold").await
     };
     let (answers, at_pause) = tokio::join!(futures_util::future::join_all(asked), pause);
@@ -327,7 +371,9 @@ async fn best_available_for_many_at_once_gives_everybody_a_group_of_neighbours()
             continue;
         };
         held += 1;
-        let at = |item: &Value| (item["seat"]["row"].to_string(), item["seat"]["number"].as_str().unwrap().parse::<i32>().unwrap());
+        let at = |item: &Value| {
+            (item["seat"]["row"].to_string(), item["seat"]["number"].as_str().unwrap().parse::<i32>().unwrap())
+        };
         let (first, second) = (at(&items[0]), at(&items[1]));
         assert_eq!((&first.0, first.1 + 1), (&second.0, second.1), "side by side");
         assert!(taken.insert(first) && taken.insert(second), "nobody shares a seat");
@@ -350,7 +396,11 @@ async fn a_conflict_names_the_seats_and_when_they_may_be_free() {
     assert_eq!(conflicts.as_array().unwrap().len(), 1);
     assert_eq!((conflicts[0]["seatId"].as_str(), conflicts[0]["status"].as_str()), (Some("A-2"), Some("HELD")));
     assert_eq!(conflicts[0]["availableAgainAt"], first["expiresAt"]);
-    assert_eq!(stage.number("SELECT count(*) FROM event_seat WHERE status = 'HELD'").await, 1, "nothing of the group was held");
+    assert_eq!(
+        stage.number("SELECT count(*) FROM event_seat WHERE status = 'HELD'").await,
+        1,
+        "nothing of the group was held"
+    );
     let same_key = leo.hold(&hall.event, "k", &["A-3"]).await;
     assert_eq!(code(&same_key), "none", "a refusal is not remembered");
     stage.finish().await;

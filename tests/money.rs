@@ -18,13 +18,20 @@ async fn declined_then_another_card_is_a_new_booking_and_a_new_operation() {
     assert_eq!(declined["userErrors"][0]["declineCode"], "generic_decline");
     assert_eq!(declined["userErrors"][0]["holdStillActive"], true);
     let again = mina.checkout(&hold, "c1", "pm_card_chargeDeclined").await;
-    assert_eq!((&again["replayed"], &again["booking"]["id"], code(&again)), (&json!(true), &declined["booking"]["id"], "PAYMENT_DECLINED"));
+    assert_eq!(
+        (&again["replayed"], &again["booking"]["id"], code(&again)),
+        (&json!(true), &declined["booking"]["id"], "PAYMENT_DECLINED")
+    );
     assert_eq!(code(&mina.checkout(&hold, "c1", "pm_card_visa").await), "IDEMPOTENCY_KEY_REUSED");
     let paid = mina.checkout(&hold, "c2", "pm_card_visa").await;
     assert_eq!((code(&paid), paid["booking"]["status"].as_str()), ("none", Some("CONFIRMED")));
     assert_ne!(paid["booking"]["payment"]["operationId"], declined["booking"]["payment"]["operationId"]);
     let other_key = mina.checkout(&hold, "c3", "pm_card_chargeDeclined").await;
-    assert_eq!((&other_key["replayed"], &other_key["booking"]["id"]), (&json!(true), &paid["booking"]["id"]), "under any key and card");
+    assert_eq!(
+        (&other_key["replayed"], &other_key["booking"]["id"]),
+        (&json!(true), &paid["booking"]["id"]),
+        "under any key and card"
+    );
     stage.finish().await;
 }
 
@@ -72,7 +79,13 @@ async fn a_free_booking_never_talks_to_the_provider() {
         (booking["tickets"].as_array().unwrap().len() == 3).then_some(booking)
     })
     .await;
-    let cancelled = mina.must("cancel", json!({ "bookingId": booking["id"], "idempotencyKey": "x" }), "booking { status refunds { status } }").await;
+    let cancelled = mina
+        .must(
+            "cancel",
+            json!({ "bookingId": booking["id"], "idempotencyKey": "x" }),
+            "booking { status refunds { status } }",
+        )
+        .await;
     assert_eq!(cancelled["booking"], json!({ "status": "CANCELLED", "refunds": [] }));
     assert!(stage.simulator.ledger().calls.is_empty());
     stage.finish().await;
@@ -88,7 +101,8 @@ async fn two_tabs_check_out_one_hold_once() {
         async move { api.checkout(&hold, &format!("tab-{n}"), "pm_card_visa").await }
     });
     let answers = futures_util::future::join_all(tabs).await;
-    let bookings: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer["booking"]["id"].to_string()).collect();
+    let bookings: std::collections::BTreeSet<String> =
+        answers.iter().map(|answer| answer["booking"]["id"].to_string()).collect();
     assert_eq!(bookings.len(), 1);
     assert!(answers.iter().all(|answer| answer["booking"]["status"] == "CONFIRMED"));
     assert_eq!(stage.simulator.ledger().payments.len(), 1);
@@ -98,15 +112,23 @@ async fn two_tabs_check_out_one_hold_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_follows_the_terms_frozen_at_checkout() {
     let stage = Stage::new().await;
-    let hall = stage.hall(1, 6, |input| input["cancellation"] = json!({ "refundPercent": "33.3", "resell": false })).await;
+    let hall =
+        stage.hall(1, 6, |input| input["cancellation"] = json!({ "refundPercent": "33.3", "resell": false })).await;
     let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
     let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
     let paid = mina.checkout(&hold, "c", "pm_card_visa").await["booking"].clone();
     let read = hall.organizer.data("query($id: ID) { event(id: $id) { version } }", json!({ "id": hall.event })).await;
     let change = json!({ "eventId": hall.event, "expectedVersion": read["event"]["version"], "cancellation": { "allowedUntilSecondsBeforeStart": 86_400 * 60 } });
     hall.organizer.must("updateEvent", change, "event { cancellationPolicy { refundPercent resell } }").await;
-    assert_eq!(mina.booking(&paid["id"]).await["cancellation"], json!({ "allowed": true, "refundNow": { "amount": "8.32" } }), "25.00 x 33.3 % = 8.325, half to even");
-    assert_eq!(leo.refused("cancel", json!({ "bookingId": paid["id"], "idempotencyKey": "x" })).await, ("NOT_FOUND".into(), "input.bookingId".into()));
+    assert_eq!(
+        mina.booking(&paid["id"]).await["cancellation"],
+        json!({ "allowed": true, "refundNow": { "amount": "8.32" } }),
+        "25.00 x 33.3 % = 8.325, half to even"
+    );
+    assert_eq!(
+        leo.refused("cancel", json!({ "bookingId": paid["id"], "idempotencyKey": "x" })).await,
+        ("NOT_FOUND".into(), "input.bookingId".into())
+    );
     let stale = json!({ "bookingId": paid["id"], "idempotencyKey": "x", "expectedVersion": "1" });
     assert_eq!(mina.refused("cancel", stale).await.0, "STALE_VERSION");
     mina.must("cancel", json!({ "bookingId": paid["id"], "idempotencyKey": "x" }), "booking { status }").await;
@@ -116,8 +138,14 @@ async fn cancelling_follows_the_terms_frozen_at_checkout() {
     })
     .await;
     assert_eq!(done["refunds"][0]["amount"]["amount"], "8.32");
-    assert_eq!(stage.number("SELECT count(*) FROM event_seat WHERE status = 'BLOCKED'").await, 1, "not resold: off sale");
-    hall.organizer.must("blockSeats", json!({ "eventId": hall.event, "seatIds": ["A-1"], "blocked": false }), "event { id }").await;
+    assert_eq!(
+        stage.number("SELECT count(*) FROM event_seat WHERE status = 'BLOCKED'").await,
+        1,
+        "not resold: off sale"
+    );
+    hall.organizer
+        .must("blockSeats", json!({ "eventId": hall.event, "seatIds": ["A-1"], "blocked": false }), "event { id }")
+        .await;
     let resold = leo.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
     let late = leo.checkout(&resold, "c", "pm_card_visa").await["booking"].clone();
     let (refused, _) = leo.refused("cancel", json!({ "bookingId": late["id"], "idempotencyKey": "x" })).await;
@@ -150,7 +178,12 @@ async fn yen_have_no_decimals_and_dinars_three() {
 async fn a_slow_provider_is_pending_then_confirmed_and_a_lost_reply_too() {
     let stage = Stage::with(Setup { checkout_wait_ms: 200, ..Setup::default() }).await;
     let hall = stage.hall(1, 9, |_| {}).await;
-    for (seat, method) in [("A-1", "pm_sim_slow_800"), ("A-3", "pm_sim_lost_reply"), ("A-5", "pm_sim_500_then_ok"), ("A-7", "pm_sim_500_but_done")] {
+    for (seat, method) in [
+        ("A-1", "pm_sim_slow_800"),
+        ("A-3", "pm_sim_lost_reply"),
+        ("A-5", "pm_sim_500_then_ok"),
+        ("A-7", "pm_sim_500_but_done"),
+    ] {
         let mina = stage.buyer(method);
         let hold = mina.hold(&hall.event, "k", &[seat]).await["hold"]["id"].clone();
         let paid = mina.checkout(&hold, "c", method).await;
@@ -158,8 +191,64 @@ async fn a_slow_provider_is_pending_then_confirmed_and_a_lost_reply_too() {
         assert!(["PAYMENT_PENDING", "CONFIRMED"].contains(&paid["booking"]["status"].as_str().unwrap()));
         let again = mina.checkout(&hold, "c", method).await;
         assert_eq!(again["booking"]["id"], paid["booking"]["id"]);
-        eventually(method, || async { (mina.booking(&paid["booking"]["id"]).await["status"] == "CONFIRMED").then_some(()) }).await;
+        eventually(method, || async {
+            (mina.booking(&paid["booking"]["id"]).await["status"] == "CONFIRMED").then_some(())
+        })
+        .await;
     }
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refund_that_fails_after_it_looked_done_is_followed_by_another() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let paid = mina.checkout(&hold, "c", "pm_sim_refund_fails_later").await["booking"].clone();
+    mina.must("cancel", json!({ "bookingId": paid["id"], "idempotencyKey": "x" }), "booking { status }").await;
+    eventually("the refund looks done", || async {
+        (mina.booking(&paid["id"]).await["status"] == "REFUNDED").then_some(())
+    })
+    .await;
+    // The provider's clock passes the moment at which it turns out to have failed; our slow look comes due.
+    let faults = format!("{}/faults", stage.config.stripe_api_base);
+    reqwest::Client::new().post(faults).json(&json!({ "advance_seconds": 10 })).send().await.unwrap();
+    stage.execute("UPDATE refund SET next_check_at = clock_timestamp()").await;
+    let done = eventually("another refund succeeded", || async {
+        let booking = mina.booking(&paid["id"]).await;
+        (booking["status"] == "REFUNDED" && booking["refunds"].as_array().unwrap().len() == 2).then_some(booking)
+    })
+    .await;
+    assert_eq!((&done["refunds"][0]["status"], &done["refunds"][1]["status"]), (&json!("FAILED"), &json!("SUCCEEDED")));
+    assert!(
+        done["timeline"].as_array().unwrap().iter().any(|entry| entry["to"] == "REFUND_REQUIRED"),
+        "the timeline tells it"
+    );
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_comes_at_once_after_the_hold_is_over_gets_those_seats_or_goes_back() {
+    let stage = Stage::with(Setup { checkout_wait_ms: 100, ..Setup::default() }).await;
+    let hall = stage.hall(1, 9, |_| {}).await;
+    let (mina, leo, ada) = (stage.buyer("mina"), stage.buyer("leo"), stage.buyer("ada"));
+    let free = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let taken = leo.hold(&hall.event, "k", &["A-5", "A-6"]).await["hold"]["id"].clone();
+    let pending = [(&mina, &free), (&leo, &taken)].map(|(buyer, hold)| async move {
+        buyer.checkout(hold, "c", "pm_sim_collects_at_once_1500").await["booking"]["id"].clone()
+    });
+    let ids = futures_util::future::join_all(pending).await;
+    stage.age_holds().await;
+    assert_eq!(ada.hold(&hall.event, "k", &["A-6"]).await["userErrors"], json!([]), "somebody else takes a seat of it");
+    eventually("those seats", || async { (mina.booking(&ids[0]).await["status"] == "CONFIRMED").then_some(()) }).await;
+    let back = eventually("the money is back", || async {
+        let booking = leo.booking(&ids[1]).await;
+        (booking["status"] == "REFUNDED").then_some(booking)
+    })
+    .await;
+    assert_eq!(back["refunds"][0]["reason"], "SEATS_LOST");
+    assert_eq!(back["refunds"].as_array().unwrap().len(), 1);
     stage.finish().await;
 }
 
@@ -188,7 +277,8 @@ async fn calling_an_event_off_refunds_everybody_in_full() {
     }
     let held = stage.buyer("late").hold(&hall.event, "k", &["B-1"]).await["hold"]["id"].clone();
     let read = hall.organizer.data("query($id: ID) { event(id: $id) { version } }", json!({ "id": hall.event })).await;
-    let off = json!({ "eventId": hall.event, "expectedVersion": read["event"]["version"], "reason": "the tenor is ill" });
+    let off =
+        json!({ "eventId": hall.event, "expectedVersion": read["event"]["version"], "reason": "the tenor is ill" });
     hall.organizer.must("cancelEvent", off, "event { saleStatus } progress { bookings cancelled refunded }").await;
     assert_eq!(code(&stage.buyer("late").checkout(&held, "c", "pm_card_visa").await).len(), "SALE_NOT_OPEN".len());
     for (buyer, id) in bookings {

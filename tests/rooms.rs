@@ -18,7 +18,21 @@ const MAY_CALL: [(&str, &[&str]); 12] = [
     ("discovery", &["db", "outbox", "catalogue", "clock"]),
     (
         "graphql",
-        &["audit", "auth", "booking", "bus", "catalogue", "clock", "config", "db", "discovery", "input", "inventory", "payment", "seatmap"],
+        &[
+            "audit",
+            "auth",
+            "booking",
+            "bus",
+            "catalogue",
+            "clock",
+            "config",
+            "db",
+            "discovery",
+            "input",
+            "inventory",
+            "payment",
+            "seatmap",
+        ],
     ),
 ];
 
@@ -39,7 +53,10 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn called(source: &str) -> BTreeSet<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let word = |rest: &str| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
-    code.match_indices("crate::").map(|(at, found)| word(&code[at + found.len()..])).filter(|word| word != "sql").collect()
+    code.match_indices("crate::")
+        .map(|(at, found)| word(&code[at + found.len()..]))
+        .filter(|word| word != "sql")
+        .collect()
 }
 
 fn files_of(room: &str) -> Vec<PathBuf> {
@@ -54,7 +71,12 @@ fn rooms_call_only_those_they_may() {
         for file in files_of(room) {
             let source = std::fs::read_to_string(&file).unwrap();
             let calls = called(&source);
-            wrong.extend(calls.iter().filter(|call| *call != room && !may_call.contains(&call.as_str())).map(|call| format!("{}: crate::{call}", file.display())));
+            wrong.extend(
+                calls
+                    .iter()
+                    .filter(|call| *call != room && !may_call.contains(&call.as_str()))
+                    .map(|call| format!("{}: crate::{call}", file.display())),
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -63,7 +85,10 @@ fn rooms_call_only_those_they_may() {
 #[test]
 fn rules_are_pure() {
     let mut wrong = Vec::new();
-    for file in sources(Path::new("src")).into_iter().chain([PathBuf::from("src/inventory/best.rs"), PathBuf::from("src/seatmap/state.rs")]) {
+    for file in sources(Path::new("src"))
+        .into_iter()
+        .chain([PathBuf::from("src/inventory/best.rs"), PathBuf::from("src/seatmap/state.rs")])
+    {
         let pure = ["rules.rs", "best.rs", "state.rs", "layout.rs", "plan.rs"].iter().any(|name| file.ends_with(name));
         let source = std::fs::read_to_string(&file).unwrap();
         for impure in ["async fn", "crate::db", "sea_orm::", "crate::clock", "Utc::now", "tokio::"] {

@@ -64,7 +64,12 @@ async fn find_look_hold_pay_get_tickets_cancel_while_the_map_changes() {
     assert_eq!(found["nodes"][0]["id"], hall.event.as_str());
     assert_eq!(found["nodes"][0]["saleStatus"], "ON_SALE");
 
-    let map = mina.data("query($id: ID!) { seatMap(eventId: $id) { availableCount sections { statuses geometryUrl } } }", json!({ "id": hall.event })).await;
+    let map = mina
+        .data(
+            "query($id: ID!) { seatMap(eventId: $id) { availableCount sections { statuses geometryUrl } } }",
+            json!({ "id": hall.event }),
+        )
+        .await;
     assert_eq!(map["seatMap"]["availableCount"], 30);
     assert_eq!(map["seatMap"]["sections"][0]["statuses"], "A".repeat(30));
     let geometry = format!("{}{}", mina.url, text(&map["seatMap"]["sections"][0]["geometryUrl"]));
@@ -84,7 +89,11 @@ async fn find_look_hold_pay_get_tickets_cancel_while_the_map_changes() {
     assert_eq!(paid["booking"]["status"], "CONFIRMED");
     watcher.until("A-2", "SOLD").await;
     let booking = &paid["booking"]["id"];
-    own.subscribe("subscription($id: ID!) { bookingUpdated(id: $id) { status tickets { id } } }", json!({ "id": booking })).await;
+    own.subscribe(
+        "subscription($id: ID!) { bookingUpdated(id: $id) { status tickets { id } } }",
+        json!({ "id": booking }),
+    )
+    .await;
     let first = own.next().await;
     assert_eq!(first["bookingUpdated"]["status"], "CONFIRMED", "the present state comes first");
 
@@ -97,7 +106,9 @@ async fn find_look_hold_pay_get_tickets_cancel_while_the_map_changes() {
     assert_eq!(ticket["status"], "ISSUED");
     assert_eq!(scan(&text(&ticket["qrSvg"])), text(&ticket["code"]), "the QR code says the ticket's code");
 
-    let cancelled = mina.must("cancel", json!({ "bookingId": booking, "idempotencyKey": "x1" }), "replayed booking { status }").await;
+    let cancelled = mina
+        .must("cancel", json!({ "bookingId": booking, "idempotencyKey": "x1" }), "replayed booking { status }")
+        .await;
     assert!(["CANCELLED", "REFUNDED"].contains(&text(&cancelled["booking"]["status"]).as_str()));
     watcher.until("A-1", "AVAILABLE").await;
     let refunded = eventually("the money is back", || async {
@@ -114,10 +125,17 @@ async fn find_look_hold_pay_get_tickets_cancel_while_the_map_changes() {
             break;
         }
     }
-    let again = mina.must("cancel", json!({ "bookingId": booking, "idempotencyKey": "x2" }), "replayed booking { status }").await;
+    let again = mina
+        .must("cancel", json!({ "bookingId": booking, "idempotencyKey": "x2" }), "replayed booking { status }")
+        .await;
     assert_eq!((again["replayed"].as_bool(), text(&again["booking"]["status"])), (Some(true), "REFUNDED".to_owned()));
 
-    let statuses = mina.data("query($id: ID!) { seatMap(eventId: $id) { sections { seats { seatId status } } } }", json!({ "id": hall.event })).await;
+    let statuses = mina
+        .data(
+            "query($id: ID!) { seatMap(eventId: $id) { sections { seats { seatId status } } } }",
+            json!({ "id": hall.event }),
+        )
+        .await;
     for seat in statuses["seatMap"]["sections"][0]["seats"].as_array().unwrap() {
         assert_eq!(watcher.seats[&text(&seat["seatId"])], text(&seat["status"]), "the watcher's map is the server's");
     }

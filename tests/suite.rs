@@ -14,6 +14,7 @@ mod support;
 
 mod catalogue;
 mod contract;
+mod feed;
 mod holds;
 mod money;
 mod rooms;

@@ -25,6 +25,7 @@ pub struct Model {
     pub key_no: i16,
     pub attempts: i32,
     pub unknown_since: Option<DateTimeUtc>,
+    pub missed_at: Option<DateTimeUtc>,
     pub next_check_at: Option<DateTimeUtc>,
     pub lease_token: Option<Uuid>,
     pub lease_until: Option<DateTimeUtc>,

@@ -14,7 +14,7 @@ pub struct Model {
     pub at: DateTimeUtc,
     pub kind: TimelineKind,
     pub from_state: Option<String>,
-    pub to_state: Option<String>,
+    pub to_state: String,
     pub cause: String,
     pub detail: Option<String>,
 }

@@ -40,9 +40,7 @@ enum Direction {
 /// The lock lives as long as its transaction, so a crash frees it; the migrations run on the same connection.
 async fn locked(db: &DatabaseConnection, direction: Direction) -> Result<(), DbErr> {
     let transaction = db.begin().await?;
-    transaction
-        .execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-        .await?;
+    transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     match direction {
         Direction::Up => Migrator::up(&transaction, None).await?,
         Direction::Down => Migrator::down(&transaction, None).await?,

@@ -8,11 +8,7 @@ pub(crate) struct Migration;
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        manager
-            .get_connection()
-            .execute_unprepared(include_str!("m0001_box_office.sql"))
-            .await
-            .map(drop)
+        manager.get_connection().execute_unprepared(include_str!("m0001_box_office.sql")).await.map(drop)
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {

@@ -303,6 +303,7 @@ CREATE TABLE payment (
     key_no         smallint NOT NULL DEFAULT 1,
     attempts       integer NOT NULL DEFAULT 0,
     unknown_since  timestamptz,
+    missed_at      timestamptz,
     next_check_at  timestamptz,
     lease_token    uuid,
     lease_until    timestamptz,
@@ -320,6 +321,7 @@ COMMENT ON COLUMN payment.operation_id IS 'ours, in the provider''s metadata; th
 COMMENT ON COLUMN payment.unknown_step IS 'the step whose outcome is not known';
 COMMENT ON COLUMN payment.first_sent_at IS 'when the first create was about to be sent: the provider may know of it from here on';
 COMMENT ON COLUMN payment.capture_before IS 'when the provider lets the authorization lapse';
+COMMENT ON COLUMN payment.missed_at IS 'when the provider first did not list what we sent; closed after a second look an hour later';
 COMMENT ON COLUMN payment.key_no IS 'which idempotency key of the present step: the next one after a stored 5xx';
 COMMENT ON COLUMN payment.next_check_at IS 'NULL: at rest';
 
@@ -368,7 +370,7 @@ CREATE TABLE timeline (
     at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     kind       text NOT NULL CHECK (kind IN ('BOOKING', 'PAYMENT', 'REFUND', 'TICKET')),
     from_state text,
-    to_state   text,
+    to_state   text NOT NULL,
     cause      text NOT NULL,
     detail     text,
     PRIMARY KEY (booking_id, entry_no)
@@ -418,9 +420,10 @@ CREATE TABLE webhook_inbox (
     payload           jsonb NOT NULL,
     received_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     processed_at      timestamptz,
-    attempts          integer NOT NULL DEFAULT 0
+    attempts          integer NOT NULL DEFAULT 0,
+    next_look_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-CREATE INDEX webhook_inbox_open ON webhook_inbox (received_at) WHERE processed_at IS NULL;
+CREATE INDEX webhook_inbox_open ON webhook_inbox (next_look_at) WHERE processed_at IS NULL;
 COMMENT ON TABLE webhook_inbox IS 'what the payment provider told us, saved before the 2xx; a reason to look, never a fact';
 
 CREATE TABLE audit (

@@ -305,7 +305,11 @@ fn relevance_key(score: f32, popularity: f64, has_text: bool) -> i64 {
     -whole(value * 1_000.0)
 }
 
-#[expect(clippy::as_conversions, clippy::cast_possible_truncation, reason = "a float becomes the nearest i64, saturating, which is what a sort key needs")]
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a float becomes the nearest i64, saturating, which is what a sort key needs"
+)]
 fn whole(value: f64) -> i64 {
     value.round() as i64
 }

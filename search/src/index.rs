@@ -8,7 +8,9 @@ use crate::document::{EventDocument, Position};
 use crate::query::{Request, run};
 use crate::text::words;
 use std::path::{Path, PathBuf};
-use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions};
+use tantivy::schema::{
+    FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+};
 use tantivy::tokenizer::{TextAnalyzer, WhitespaceTokenizer};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyDocument, Term};
 
@@ -64,7 +66,8 @@ pub(crate) struct Fields {
 fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let text = || {
-        let indexing = TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
         TextOptions::default().set_indexing_options(indexing)
     };
     let fields = Fields {
@@ -207,7 +210,8 @@ impl Index {
         let query = tantivy::query::TermQuery::new(term, IndexRecordOption::Basic);
         let found = searcher.search(&query, &tantivy::collector::DocSetCollector)?;
         let Some(address) = found.into_iter().next() else { return Ok(None) };
-        let Some(segment) = searcher.segment_readers().get(usize::try_from(address.segment_ord).unwrap_or(usize::MAX)) else {
+        let Some(segment) = searcher.segment_readers().get(usize::try_from(address.segment_ord).unwrap_or(usize::MAX))
+        else {
             return Ok(None);
         };
         let xid = segment.fast_fields().u64("xid")?.first(address.doc_id).unwrap_or(0);

@@ -4,7 +4,10 @@ use crate::collect::{Cursor, Hits, Spec, collect};
 use crate::index::{Fields, SearchError};
 use crate::text::words;
 use std::ops::Bound;
-use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur, Query, RangeQuery, TermQuery, TermSetQuery};
+use tantivy::query::{
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur, Query, RangeQuery, TermQuery,
+    TermSetQuery,
+};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
 
@@ -153,14 +156,17 @@ fn tree(fields: Fields, request: &Request) -> Box<dyn Query> {
 
 /// Everything but drafts; of those, only the organization's own.
 fn visible(fields: Fields, drafts_of: Option<uuid::Uuid>) -> Box<dyn Query> {
-    let is_draft = || -> Box<dyn Query> { Box::new(TermQuery::new(Term::from_field_u64(fields.state, 0), IndexRecordOption::Basic)) };
+    let is_draft = || -> Box<dyn Query> {
+        Box::new(TermQuery::new(Term::from_field_u64(fields.state, 0), IndexRecordOption::Basic))
+    };
     let public: Box<dyn Query> =
         Box::new(BooleanQuery::new(vec![(Occur::Must, Box::new(AllQuery)), (Occur::MustNot, is_draft())]));
     match drafts_of {
         None => public,
         Some(organization) => {
             let own = exact(fields.organization, &organization.simple().to_string());
-            let own_drafts: Box<dyn Query> = Box::new(BooleanQuery::new(vec![(Occur::Must, is_draft()), (Occur::Must, own)]));
+            let own_drafts: Box<dyn Query> =
+                Box::new(BooleanQuery::new(vec![(Occur::Must, is_draft()), (Occur::Must, own)]));
             Box::new(BooleanQuery::new(vec![(Occur::Should, public), (Occur::Should, own_drafts)]))
         }
     }
@@ -179,7 +185,9 @@ fn range(field: Field, from: Option<i64>, to: Option<i64>) -> Option<(Occur, Box
     if from.is_none() && to.is_none() {
         return None;
     }
-    let bound = |value: Option<i64>| value.map_or(Bound::Unbounded, |value| Bound::Included(Term::from_field_i64(field, value)));
+    let bound = |value: Option<i64>| {
+        value.map_or(Bound::Unbounded, |value| Bound::Included(Term::from_field_i64(field, value)))
+    };
     let query: Box<dyn Query> = Box::new(RangeQuery::new(bound(from), bound(to)));
     Some((Occur::Must, silent(query)))
 }

@@ -150,7 +150,8 @@ fn filters_and_sale_status_hold_at_the_time_of_the_query() {
     assert_eq!(with(&|r| r.now = 900), [] as [usize; 0], "ended ones are left out");
     assert_eq!(with(&|r| (r.now, r.filter.sale_status) = (900, Some(vec![SaleStatus::Ended]))), [0, 1, 3, 4]);
     assert_eq!(with(&|r| r.filter.sale_status = Some(vec![SaleStatus::Draft])), [] as [usize; 0]);
-    let own = |r: &mut Request| (r.filter.sale_status, r.drafts_of) = (Some(vec![SaleStatus::Draft]), Some(Uuid::nil()));
+    let own =
+        |r: &mut Request| (r.filter.sale_status, r.drafts_of) = (Some(vec![SaleStatus::Draft]), Some(Uuid::nil()));
     assert_eq!(with(&own), [2]);
     let near = Near { latitude: 48.86, longitude: 2.34, radius_km: 10.0 };
     assert_eq!(with(&|r| r.filter.near = Some(near)), [4]);

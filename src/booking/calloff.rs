@@ -3,7 +3,7 @@
 
 use super::cancel::{Terms, undo};
 use super::store::{self, BookingError, lock_event};
-use super::{Bookings, BookingId};
+use super::{BookingId, Bookings};
 use crate::db::{Single, repeating};
 use crate::sql;
 use parterre_entity::{BookingState, EventState, HoldId, RefundReason};
@@ -22,16 +22,24 @@ impl Bookings {
         ))
         .all(self.db.pool())
         .await?;
+        let mut undone = 0;
         for row in &bookings {
-            let deltas = repeating(|| self.undo_for_event(row.value)).await?;
-            self.inventory.publish(deltas).await;
-            self.announce(row.value).await;
+            match repeating(|| self.undo_for_event(row.value)).await {
+                Ok(deltas) => {
+                    undone += 1;
+                    self.inventory.publish(deltas).await;
+                    self.announce(row.value).await;
+                }
+                // One that fails must not keep the others from their money.
+                Err(error) => {
+                    tracing::error!(booking.id = %row.value, %error, "a booking of a cancelled event could not be undone yet")
+                }
+            }
         }
-        if !bookings.is_empty() {
+        if undone > 0 {
             self.wake.notify_one();
         }
-        let holds = self.release_holds_of_cancelled_events().await?;
-        Ok(bookings.len() + holds)
+        Ok(undone + self.release_holds_of_cancelled_events().await?)
     }
 
     async fn undo_for_event(&self, id: BookingId) -> Result<Vec<std::sync::Arc<crate::bus::SeatsDelta>>, BookingError> {
@@ -70,11 +78,15 @@ impl Bookings {
         ))
         .all(self.db.pool())
         .await?;
+        let mut released = 0;
         for hold in &holds {
-            if let Err(error) = self.inventory.release(hold.id, &hold.buyer).await {
-                tracing::warn!(hold.id = %hold.id, %error, "a hold of a cancelled event could not be released yet");
+            match self.inventory.release(hold.id, &hold.buyer).await {
+                Ok(()) => released += 1,
+                Err(error) => {
+                    tracing::warn!(hold.id = %hold.id, %error, "a hold of a cancelled event could not be released yet")
+                }
             }
         }
-        Ok(holds.len())
+        Ok(released)
     }
 }

@@ -2,7 +2,7 @@
 //! transaction. When the money is back is the refund's matter.
 
 use super::rules::BookingEvent;
-use super::store::{self, BookingError, known_key, lock_event, remember_key, step, tell_money};
+use super::store::{self, BookingError, Why, known_key, lock_event, remember_key, step, tell_money};
 use super::tickets;
 use super::timeline::{Entry, note};
 use super::{CancelRefusal, CancelRequest};
@@ -12,7 +12,9 @@ use crate::inventory::{self, Items, Shift};
 use crate::payment::{self, NewRefund};
 use crate::sql;
 use chrono::{DateTime, Utc};
-use parterre_entity::{BookingId, BookingState, EventId, PaymentState, RefundReason, RefundState, TimelineKind, booking};
+use parterre_entity::{
+    BookingId, BookingState, EventId, PaymentState, RefundReason, RefundState, TimelineKind, booking,
+};
 use sea_orm::FromQueryResult;
 use std::sync::Arc;
 
@@ -69,9 +71,17 @@ pub(super) async fn cancel(db: &Db, request: &CancelRequest) -> Result<Result<Ca
         return Ok(Err(CancelRefusal::Stale { current: row.version }));
     }
     let now = db::clock(&*tx).await?;
-    let Some(amount_minor) = refund_now(&row, now) else { return Ok(Err(CancelRefusal::TooLate { until: row.cancel_until })) };
+    let Some(amount_minor) = refund_now(&row, now) else {
+        return Ok(Err(CancelRefusal::TooLate { until: row.cancel_until }));
+    };
     remember_key(&tx, scope, ("cancel", &request.key, &request.fingerprint), row.id).await?;
-    let terms = Terms { amount_minor, reason: RefundReason::BuyerCancelled, resell: row.resell, cause: "buyer", detail: request.reason.clone() };
+    let terms = Terms {
+        amount_minor,
+        reason: RefundReason::BuyerCancelled,
+        resell: row.resell,
+        cause: "buyer",
+        detail: request.reason.clone(),
+    };
     let deltas = undo(&tx, &row, terms).await?;
     tx.commit().await?;
     Ok(Ok(Cancelled { booking: row.id, replayed: false, deltas }))
@@ -87,12 +97,12 @@ pub(super) struct Terms {
 }
 
 /// Undoes a locked, confirmed booking. Its event and hold are locked too.
-pub(super) async fn undo(tx: &Transaction, row: &booking::Model, terms: Terms) -> Result<Vec<Arc<SeatsDelta>>, BookingError> {
-    step(tx, row, BookingEvent::StartCancel, (terms.cause, None)).await?;
-    if let Some(reason) = terms.detail {
-        let entry = Entry { kind: TimelineKind::Booking, from: None, to: None, cause: terms.cause, detail: Some(reason) };
-        note(&**tx, row.id, entry).await?;
-    }
+pub(super) async fn undo(
+    tx: &Transaction,
+    row: &booking::Model,
+    terms: Terms,
+) -> Result<Vec<Arc<SeatsDelta>>, BookingError> {
+    step(tx, row, BookingEvent::StartCancel, Why::told(terms.cause, terms.detail)).await?;
     tickets::revoke(tx, row, terms.cause).await?;
     if terms.amount_minor > 0 {
         save_refund(tx, row, (terms.amount_minor, terms.reason, terms.cause)).await?;
@@ -100,9 +110,10 @@ pub(super) async fn undo(tx: &Transaction, row: &booking::Model, terms: Terms) -
     let items = Items { event: row.event_id, hold: row.hold_id, booking: Some(row.id) };
     let shift = if terms.resell { Shift::Resell } else { Shift::Withdraw };
     let shifted = inventory::shift(tx, items, shift).await?;
-    let deltas = shifted.map_err(|error| sea_orm::DbErr::Custom(format!("a confirmed booking lost a seat: {error}")))?;
+    let deltas =
+        shifted.map_err(|error| sea_orm::DbErr::Custom(format!("a confirmed booking lost a seat: {error}")))?;
     let cancelling = store::lock(tx, row.id).await?;
-    step(tx, &cancelling, BookingEvent::FinishCancel, (terms.cause, None)).await?;
+    step(tx, &cancelling, BookingEvent::FinishCancel, terms.cause.into()).await?;
     Ok(deltas)
 }
 
@@ -130,16 +141,11 @@ async fn save_refund(
         currency: row.currency.clone(),
         reason,
     };
-    payment::create_refund(tx, new).await?.ok_or_else(|| {
-        sea_orm::DbErr::Custom(format!("booking {}: more would be given back than was paid", row.id))
-    })?;
+    payment::create_refund(tx, new)
+        .await?
+        .ok_or_else(|| sea_orm::DbErr::Custom(format!("booking {}: more would be given back than was paid", row.id)))?;
     tell_money(tx, (row.id, row.event_id), serde_json::json!({ "refund": "REQUESTED" })).await?;
-    let entry = Entry {
-        kind: TimelineKind::Refund,
-        from: None,
-        to: Some(RefundState::Requested.as_str()),
-        cause,
-        detail: None,
-    };
+    let entry =
+        Entry { kind: TimelineKind::Refund, from: None, to: RefundState::Requested.as_str(), cause, detail: None };
     note(&**tx, row.id, entry).await.map_err(BookingError::from)
 }

@@ -7,14 +7,17 @@
 use super::refunds;
 use super::rules::{View, obstacle};
 use super::settle::{Settled, move_row, settle};
-use super::store::{self, BookingError, lock_event, step};
+use super::store::{self, BookingError, Why, lock_event, step};
 use super::{Bookings, rules::BookingEvent};
-use crate::db::{self, repeating};
+use crate::db::{self, Transaction, repeating};
 use crate::inventory;
 use crate::payment::{self, CALL_TIMEOUT, CallError, Handle, Intent, Order, PaymentChanges, PaymentEvent};
-use chrono::Duration;
-use parterre_entity::{BookingFailure, BookingState, EventState, PaymentId, PaymentState, PaymentStep, payment as payment_row};
+use chrono::{DateTime, Duration, Utc};
+use parterre_entity::{
+    BookingFailure, BookingState, EventState, PaymentId, PaymentState, PaymentStep, payment as payment_row,
+};
 use sea_orm::{DbErr, EntityTrait};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Steps a payment takes in one go: send, capture, and what may come between.
@@ -28,6 +31,9 @@ impl Bookings {
             return Ok(());
         }
         let result = self.drive_leased(payment).await;
+        if result.is_err() {
+            payment::postpone(&self.db, payment).await?;
+        }
         payment::unlease(&self.db, payment, token).await?;
         result
     }
@@ -43,8 +49,12 @@ impl Bookings {
                 (PaymentState::Created | PaymentState::Authorizing, _)
                 | (PaymentState::Unknown, Some(PaymentStep::Authorize) | None) => self.authorize(&row).await?,
                 (PaymentState::RequiresAction, _) => self.look(&row).await?,
-                (PaymentState::Capturing, _) | (PaymentState::Unknown, Some(PaymentStep::Capture)) => self.capture(&row).await?,
-                (PaymentState::Voiding, _) | (PaymentState::Unknown, Some(PaymentStep::Void)) => self.void(&row).await?,
+                (PaymentState::Capturing, _) | (PaymentState::Unknown, Some(PaymentStep::Capture)) => {
+                    self.capture(&row).await?
+                }
+                (PaymentState::Voiding, _) | (PaymentState::Unknown, Some(PaymentStep::Void)) => {
+                    self.void(&row).await?
+                }
                 (
                     PaymentState::Authorized
                     | PaymentState::Captured
@@ -53,7 +63,7 @@ impl Bookings {
                     | PaymentState::Voided
                     | PaymentState::NeedsReview,
                     _,
-                ) => return Ok(()),
+                ) => self.look(&row).await?,
             };
             if !goes_on {
                 return Ok(());
@@ -71,7 +81,7 @@ impl Bookings {
                 Err(error) => return self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
             }
         }
-        let Some(code) = repeating(|| self.prepare_send(row.id)).await? else { return Ok(true) };
+        let Some(code) = repeating(|| self.prepare_send(row.id)).await? else { return Ok(false) };
         let order = Order {
             operation_id: row.operation_id.clone(),
             booking_code: code,
@@ -99,7 +109,8 @@ impl Bookings {
         let tx = self.db.begin("payment_send").await?;
         let terms = lock_event(&tx, row.event_id).await?;
         let booking = parterre_entity::booking::Entity::find_by_id(row.booking_id).one(&*tx).await?;
-        let hold_id = booking.map(|booking| booking.hold_id).ok_or_else(|| DbErr::RecordNotFound("booking".to_owned()))?;
+        let hold_id =
+            booking.map(|booking| booking.hold_id).ok_or_else(|| DbErr::RecordNotFound("booking".to_owned()))?;
         let hold = inventory::lock(&tx, hold_id).await?.ok_or_else(|| DbErr::RecordNotFound("hold".to_owned()))?;
         let booking = store::lock(&tx, row.booking_id).await?;
         let payment = payment::lock(&tx, id).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
@@ -119,23 +130,32 @@ impl Bookings {
             BookingState::PaymentPending => obstacle(&view, now + call),
             _ => Some(BookingFailure::Abandoned),
         };
-        let sendable = matches!(payment.status, PaymentState::Created | PaymentState::Authorizing | PaymentState::Unknown);
+        let sendable = match (payment.status, payment.unknown_step) {
+            (PaymentState::Created | PaymentState::Authorizing, _)
+            | (PaymentState::Unknown, Some(PaymentStep::Authorize)) => true,
+            _ => false,
+        };
         if !sendable {
             tx.rollback().await?;
             return Ok(None);
         }
         match obstacle {
             None => {
-                move_row(&tx, &payment, PaymentEvent::Send, (PaymentChanges { check_in_seconds: Some(1.0), ..PaymentChanges::default() }, "send")).await?;
+                move_row(
+                    &tx,
+                    &payment,
+                    PaymentEvent::Send,
+                    (PaymentChanges { check_in_seconds: Some(1.0), ..PaymentChanges::default() }, "send"),
+                )
+                .await?;
                 payment::about_to_call(&tx, id).await?;
                 tx.commit().await?;
                 Ok(Some(booking.code))
             }
             Some(failure) => {
-                // Not in the provider's list and no good any more: closed. If it turns up later, it is voided.
-                move_row(&tx, &payment, PaymentEvent::Fail, (PaymentChanges::default(), "not_sent")).await?;
+                close_unsent(&tx, &payment, now).await?;
                 if booking.status == BookingState::PaymentPending {
-                    step(&tx, &booking, BookingEvent::Fail, ("not_sent", Some(failure))).await?;
+                    step(&tx, &booking, BookingEvent::Fail, Why::failed("not_sent", failure)).await?;
                 }
                 tx.commit().await?;
                 self.announce(row.booking_id).await;
@@ -183,10 +203,12 @@ impl Bookings {
             Ok(None) => return self.keep_unknown(row, PaymentStep::Void, &not_listed()).await.map(|()| false),
             Err(error) => return self.keep_unknown(row, PaymentStep::Void, &error).await.map(|()| false),
         };
-        if !matches!(intent.standing, payment::Standing::Authorized | payment::Standing::WaitsForBuyer) {
+        let open = [payment::Standing::Authorized, payment::Standing::WaitsForBuyer, payment::Standing::Declined];
+        if !open.contains(&intent.standing) {
             return self.settle(row, &intent, "lookup").await.map(|()| false);
         }
-        let handle = Handle { provider_id: intent.provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no };
+        let handle =
+            Handle { provider_id: intent.provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no };
         self.count_call(row.id).await?;
         match self.provider.void(&handle).await {
             Ok(intent) => self.settle(row, &intent, "void").await.map(|()| false),
@@ -194,12 +216,14 @@ impl Bookings {
         }
     }
 
-    /// Looks at a payment that waits for its buyer.
+    /// Looks at a payment that waits for its buyer, or that should be at rest.
     async fn look(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
         match self.find(row).await {
             Ok(Some(intent)) => self.settle(row, &intent, "lookup").await.map(|()| true),
-            Ok(None) => self.keep_unknown(row, PaymentStep::Authorize, &not_listed()).await.map(|()| false),
-            Err(error) => self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
+            Ok(None) | Err(_) => {
+                payment::postpone(&self.db, row.id).await?;
+                Ok(false)
+            }
         }
     }
 
@@ -242,14 +266,22 @@ impl Bookings {
     }
 
     /// The outcome is not known: nothing moves, it is asked again with growing pauses.
-    async fn keep_unknown(&self, row: &payment_row::Model, unknown: PaymentStep, error: &CallError) -> Result<(), BookingError> {
+    async fn keep_unknown(
+        &self,
+        row: &payment_row::Model,
+        unknown: PaymentStep,
+        error: &CallError,
+    ) -> Result<(), BookingError> {
         tracing::warn!(payment.id = %row.id, step = unknown.as_str(), %error, "the outcome of a payment step is not known yet");
         metrics::counter!("parterre_payments_unknown_total").increment(1);
         repeating(|| async {
             let tx = self.db.begin("payment_unknown").await?;
-            let locked = payment::lock(&tx, row.id).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
+            let locked =
+                payment::lock(&tx, row.id).await?.ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
             // Somebody else learned more meanwhile.
-            if payment::next(locked.status, PaymentEvent::Lose).is_err() || locked.status != row.status {
+            let as_we_left_it = locked.status == row.status
+                || (row.status == PaymentState::Created && locked.status == PaymentState::Authorizing);
+            if payment::next(locked.status, PaymentEvent::Lose).is_err() || !as_we_left_it {
                 return tx.rollback().await.map_err(BookingError::from);
             }
             let changes = PaymentChanges {
@@ -266,29 +298,50 @@ impl Bookings {
         Ok(())
     }
 
-    /// Drives what is due, a batch of it. Returns how much was.
+    /// Starts driving what is due, as much of it as there is room for. Returns how much was started.
     pub async fn drive_due(&self) -> Result<usize, BookingError> {
         let payments = payment::due(&self.db, 64).await?;
         let due_refunds = payment::due_refunds(&self.db, 64).await?;
         let count = payments.len() + due_refunds.len();
-        let mut running = tokio::task::JoinSet::new();
         for payment in payments {
-            let bookings = self.clone();
-            running.spawn(async move { bookings.drive(payment).await });
+            self.start(move |bookings| async move { bookings.drive(payment).await }).await;
         }
         for refund in due_refunds {
-            let bookings = self.clone();
-            running.spawn(async move { refunds::drive(&bookings, refund).await });
-        }
-        while let Some(done) = running.join_next().await {
-            match done {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "a payment or refund could not be moved on"),
-                Err(error) => tracing::error!(%error, "a payment task ended early"),
-            }
+            self.start(move |bookings| async move { refunds::drive(&bookings, refund).await }).await;
         }
         Ok(count)
     }
+
+    /// Runs a drive beside others; one slow call of the provider does not keep the rest waiting.
+    async fn start<F>(&self, drive: impl FnOnce(Self) -> F)
+    where
+        F: Future<Output = Result<(), BookingError>> + Send + 'static,
+    {
+        let Ok(room) = Arc::clone(&self.room).acquire_owned().await else { return };
+        let driving = drive(self.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = driving.await {
+                tracing::warn!(%error, "a payment or refund could not be moved on, it is tried again later");
+            }
+            drop(room);
+        });
+    }
+}
+
+/// Ends a payment that must not be sent any more. One that may have been sent is only closed when the provider did not
+/// list it twice, an hour apart; if it turns up later all the same, it is voided.
+async fn close_unsent(tx: &Transaction, payment: &payment_row::Model, now: DateTime<Utc>) -> Result<(), DbErr> {
+    let missed_twice = payment.missed_at.is_some_and(|missed| missed + Duration::hours(1) <= now);
+    if payment.first_sent_at.is_none() || missed_twice {
+        return move_row(tx, payment, PaymentEvent::Fail, (PaymentChanges::default(), "not_sent")).await;
+    }
+    payment::note_missed(tx, payment.id).await?;
+    let changes = PaymentChanges {
+        unknown_step: Some(PaymentStep::Authorize),
+        check_in_seconds: Some(pause_seconds(payment.attempts).max(5.0)),
+        ..PaymentChanges::default()
+    };
+    move_row(tx, payment, PaymentEvent::Lose, (changes, "not_listed")).await
 }
 
 /// 0.5, 1, 2 … seconds, five minutes at the most.

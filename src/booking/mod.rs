@@ -30,7 +30,7 @@ use chrono::{DateTime, Utc};
 use parterre_entity::{BookingId, BookingState, HoldId, PaymentState};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -112,7 +112,12 @@ pub struct Bookings {
     tasks: TaskTracker,
     wake: Arc<Notify>,
     checkout_wait: Duration,
+    /// Drives at once.
+    room: Arc<Semaphore>,
 }
+
+/// How many payments and refunds the worker of a process drives at once.
+const DRIVES_MAX: usize = 32;
 
 /// What bookings are built from.
 #[derive(Debug)]
@@ -138,11 +143,15 @@ impl Bookings {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let Parts { db, bus, inventory, provider, tasks, wake, checkout_wait } = parts;
-        Self { db, bus, inventory, provider, tasks, wake, checkout_wait }
+        let room = Arc::new(Semaphore::new(DRIVES_MAX));
+        Self { db, bus, inventory, provider, tasks, wake, checkout_wait, room }
     }
 
     /// Pays a hold. Answers after a short wait with whatever state is true then. The flag: replayed.
-    pub async fn checkout(&self, request: &CheckoutRequest) -> Result<Result<(BookingId, bool), CheckoutRefusal>, BookingError> {
+    pub async fn checkout(
+        &self,
+        request: &CheckoutRequest,
+    ) -> Result<Result<(BookingId, bool), CheckoutRefusal>, BookingError> {
         let made = match repeating(|| store::checkout(&self.db, request)).await? {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
@@ -170,7 +179,8 @@ impl Bookings {
         loop {
             let booking = self.read(id).await?;
             let open = booking.as_ref().is_some_and(|booking| {
-                let asks_buyer = booking.payment.as_ref().is_some_and(|payment| payment.status == PaymentState::RequiresAction);
+                let asks_buyer =
+                    booking.payment.as_ref().is_some_and(|payment| payment.status == PaymentState::RequiresAction);
                 booking.row.status == BookingState::PaymentPending && !asks_buyer
             });
             if !open || Instant::now() >= deadline {
@@ -182,7 +192,10 @@ impl Bookings {
     }
 
     /// Cancels a booking under its terms. The flag: replayed.
-    pub async fn cancel(&self, request: &CancelRequest) -> Result<Result<(BookingId, bool), CancelRefusal>, BookingError> {
+    pub async fn cancel(
+        &self,
+        request: &CancelRequest,
+    ) -> Result<Result<(BookingId, bool), CancelRefusal>, BookingError> {
         match repeating(|| cancel::cancel(&self.db, request)).await? {
             Ok(done) => {
                 self.inventory.publish(done.deltas).await;

@@ -2,8 +2,8 @@
 
 use super::{BookingError, Bookings};
 use parterre_entity::{
-    BookingId, BookingState, EventId, HoldId, HoldState, PaymentId, RefundId, TicketId, booking, hold, hold_item, payment, refund, ticket,
-    timeline,
+    BookingId, BookingState, EventId, HoldId, HoldState, PaymentId, RefundId, TicketId, booking, hold, hold_item,
+    payment, refund, ticket, timeline,
 };
 use sea_orm::{ColumnTrait, Condition, DbErr, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
@@ -94,7 +94,9 @@ impl Bookings {
                 any = match state {
                     HoldState::Active => any.add(by_row.add(hold::Column::Deadline.gt(now))),
                     HoldState::Expired => any.add(by_row).add(
-                        Condition::all().add(hold::Column::Status.eq(HoldState::Active)).add(hold::Column::Deadline.lte(now)),
+                        Condition::all()
+                            .add(hold::Column::Status.eq(HoldState::Active))
+                            .add(hold::Column::Deadline.lte(now)),
                     ),
                     HoldState::Converted | HoldState::Released => any.add(by_row),
                 };
@@ -104,7 +106,12 @@ impl Bookings {
         if let Some(after) = page.after {
             condition = condition.add(hold::Column::Id.lt(after));
         }
-        hold::Entity::find().filter(condition).order_by_desc(hold::Column::Id).limit(page.limit).all(self.db.pool()).await
+        hold::Entity::find()
+            .filter(condition)
+            .order_by_desc(hold::Column::Id)
+            .limit(page.limit)
+            .all(self.db.pool())
+            .await
     }
 
     /// The newest booking of a hold.

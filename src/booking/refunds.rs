@@ -24,6 +24,27 @@ pub(super) async fn drive(bookings: &Bookings, id: RefundId) -> Result<(), Booki
     result
 }
 
+/// How often a refund that succeeded is looked at again.
+const LOOK_AGAIN_SECONDS: f64 = 86_400.0;
+/// For how long.
+const WATCHED: chrono::Duration = chrono::Duration::days(7);
+
+/// Looks at a refund because someone said that something happened to it.
+pub(super) async fn look_at(bookings: &Bookings, id: RefundId) -> Result<bool, BookingError> {
+    let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
+    let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
+    let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
+    let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else { return Ok(false) };
+    match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
+        Ok(Some(found)) => {
+            settle(bookings, id, &found).await?;
+            bookings.wake.notify_one();
+            Ok(true)
+        }
+        Ok(None) | Err(_) => Ok(false),
+    }
+}
+
 async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
     let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
@@ -31,9 +52,12 @@ async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingEr
     let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else {
         return Err(DbErr::Custom(format!("refund {id} is of a payment that the provider does not know")).into());
     };
-    if row.first_sent_at.is_some() {
+    if row.first_sent_at.is_some() || row.status == RefundState::Succeeded {
         match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
             Ok(Some(found)) => return settle(bookings, id, &found).await,
+            Ok(None) if row.status == RefundState::Succeeded => {
+                return Ok(payment::postpone_refund(&bookings.db, id, LOOK_AGAIN_SECONDS).await?);
+            }
             Ok(None) => {}
             Err(error) => return wait(bookings, id, &error).await,
         }
@@ -56,7 +80,8 @@ async fn mark_sent(bookings: &Bookings, id: RefundId) -> Result<(), BookingError
     let tx = bookings.db.begin("refund_send").await?;
     let row = lock(&tx, id).await?;
     let from = row.status;
-    let to = payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), false)).await?;
+    let to = payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), false))
+        .await?;
     tell(&tx, &row, (from, to), "refund").await?;
     tx.commit().await.map_err(BookingError::from)
 }
@@ -67,7 +92,8 @@ async fn wait(bookings: &Bookings, id: RefundId, error: &CallError) -> Result<()
     let tx = bookings.db.begin("refund_wait").await?;
     let row = lock(&tx, id).await?;
     if matches!(row.status, RefundState::Requested | RefundState::Pending) {
-        payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), next_key)).await?;
+        payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), next_key))
+            .await?;
     }
     tx.commit().await.map_err(BookingError::from)
 }
@@ -86,7 +112,12 @@ async fn settle(bookings: &Bookings, id: RefundId, found: &ProviderRefund) -> Re
             RefundStanding::Succeeded => RefundEvent::Succeed,
             RefundStanding::Failed => RefundEvent::Fail,
         };
-        let again = (found.standing == RefundStanding::Pending).then(|| pause_seconds(row.attempts + 1));
+        let again = match found.standing {
+            RefundStanding::Pending => Some(pause_seconds(row.attempts + 1)),
+            // A refund may fail after it looked done: it is looked at again for some days.
+            RefundStanding::Succeeded if row.created_at > crate::clock::now() - WATCHED => Some(LOOK_AGAIN_SECONDS),
+            RefundStanding::Succeeded | RefundStanding::Failed => None,
+        };
         if payment::next_refund(row.status, event).is_err() {
             return Ok::<_, BookingError>(booking.id);
         }
@@ -96,12 +127,12 @@ async fn settle(bookings: &Bookings, id: RefundId, found: &ProviderRefund) -> Re
             RefundState::Succeeded if row.status != RefundState::Succeeded => {
                 let open = open_refunds(&tx, &row).await?;
                 if open == 0 && matches!(booking.status, BookingState::Cancelled | BookingState::RefundRequired) {
-                    step(&tx, &booking, BookingEvent::Refund, ("refund", None)).await?;
+                    step(&tx, &booking, BookingEvent::Refund, "refund".into()).await?;
                 }
             }
             RefundState::Failed if row.status != RefundState::Failed => {
                 if booking.status == BookingState::Refunded {
-                    step(&tx, &booking, BookingEvent::RefundFails, ("refund_failed", None)).await?;
+                    step(&tx, &booking, BookingEvent::RefundFails, "refund_failed".into()).await?;
                 }
                 if let Some(paid) = paid {
                     let next = NewRefund {
@@ -147,7 +178,6 @@ async fn tell(
         return Ok(());
     }
     tell_money(tx, (row.booking_id, row.event_id), serde_json::json!({ "refund": to.as_str() })).await?;
-    let entry =
-        Entry { kind: TimelineKind::Refund, from: Some(from.as_str()), to: Some(to.as_str()), cause, detail: None };
+    let entry = Entry { kind: TimelineKind::Refund, from: Some(from.as_str()), to: to.as_str(), cause, detail: None };
     note(&**tx, row.booking_id, entry).await
 }

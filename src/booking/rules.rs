@@ -132,12 +132,22 @@ pub fn settle(view: &View<'_>, intent: &Intent, now: DateTime<Utc>) -> Settlemen
             },
             _ => Settlement::Void(BookingFailure::Abandoned),
         },
+        // An old answer: the seats were taken over since, so the buyer has acted.
+        Standing::WaitsForBuyer
+            if view.hold == HoldState::Converted && view.booking == BookingState::PaymentPending =>
+        {
+            Settlement::Nothing
+        }
         Standing::WaitsForBuyer => match (view.booking, obstacle(view, now)) {
             (BookingState::PaymentPending, None) => Settlement::AskBuyer,
-            (BookingState::PaymentPending, Some(BookingFailure::HoldExpired)) => Settlement::Void(BookingFailure::Abandoned),
+            (BookingState::PaymentPending, Some(BookingFailure::HoldExpired)) => {
+                Settlement::Void(BookingFailure::Abandoned)
+            }
             (_, Some(failure)) => Settlement::Void(failure),
             (_, None) => Settlement::Void(BookingFailure::Abandoned),
         },
+        // Money that was collected is not being processed any more: an old answer.
+        Standing::Processing if view.payment == PaymentState::Captured => Settlement::Nothing,
         Standing::Processing => Settlement::Wait,
         Standing::Declined | Standing::Cancelled => uncollected(view, intent.standing, now),
     }
@@ -155,6 +165,8 @@ fn captured(view: &View<'_>) -> Settlement {
         (BookingState::PaymentPending | BookingState::Failed, _) if view.event_cancelled => {
             Settlement::GiveBack(RefundReason::EventCancelled)
         }
+        // Another booking had the hold's seats, and gave them up since.
+        (BookingState::Failed, HoldState::Converted) => Settlement::GiveBack(RefundReason::DuplicateCharge),
         (BookingState::PaymentPending | BookingState::Failed, _) => Settlement::ConfirmLate,
         (
             BookingState::Confirmed
@@ -170,10 +182,10 @@ fn captured(view: &View<'_>) -> Settlement {
 fn uncollected(view: &View<'_>, standing: Standing, now: DateTime<Utc>) -> Settlement {
     match (view.booking, view.hold) {
         (BookingState::PaymentPending, HoldState::Converted) => Settlement::FailCapture,
-        (BookingState::PaymentPending, _) if standing == Standing::Declined => Settlement::Fail(BookingFailure::Declined),
-        (BookingState::PaymentPending, _) => {
-            Settlement::Fail(obstacle(view, now).unwrap_or(BookingFailure::Abandoned))
+        (BookingState::PaymentPending, _) if standing == Standing::Declined => {
+            Settlement::Fail(BookingFailure::Declined)
         }
+        (BookingState::PaymentPending, _) => Settlement::Fail(obstacle(view, now).unwrap_or(BookingFailure::Abandoned)),
         // The booking does not wait for it any more: only the payment's row has to learn of it.
         _ => Settlement::Fail(BookingFailure::Abandoned),
     }
@@ -270,6 +282,8 @@ mod tests {
             assert_eq!(decide(view(hold, BookingState::PaymentPending)), Settlement::ConfirmLate);
             assert_eq!(decide(view(hold, BookingState::Failed)), Settlement::ConfirmLate);
         }
+        let had_another = decide(view(HoldState::Converted, BookingState::Failed));
+        assert_eq!(had_another, Settlement::GiveBack(RefundReason::DuplicateCharge));
         let twice = View { other_booking: true, ..view(HoldState::Converted, BookingState::Failed) };
         assert_eq!(decide(twice), Settlement::GiveBack(RefundReason::DuplicateCharge));
         let called_off = View { event_cancelled: true, ..view(HoldState::Converted, BookingState::PaymentPending) };
@@ -278,7 +292,10 @@ mod tests {
             assert_eq!(decide(view(HoldState::Converted, booking)), Settlement::Nothing);
         }
         let wrong = Intent { amount_minor: 4_999, ..captured.clone() };
-        assert_eq!(settle(&view(HoldState::Converted, BookingState::PaymentPending), &wrong, at(1)), Settlement::Review);
+        assert_eq!(
+            settle(&view(HoldState::Converted, BookingState::PaymentPending), &wrong, at(1)),
+            Settlement::Review
+        );
     }
 
     #[test]
@@ -290,5 +307,9 @@ mod tests {
         assert_eq!(settle(&converted, &declined, at(1)), Settlement::FailCapture);
         assert_eq!(settle(&converted, &intent(Standing::Cancelled), at(1)), Settlement::FailCapture);
         assert_eq!(settle(&converted, &intent(Standing::Processing), at(1)), Settlement::Wait);
+        let old_answer = intent(Standing::WaitsForBuyer);
+        assert_eq!(settle(&converted, &old_answer, at(1)), Settlement::Nothing, "the buyer has acted since");
+        assert_eq!(settle(&active, &old_answer, at(1)), Settlement::AskBuyer);
+        assert_eq!(settle(&active, &old_answer, at(100)), Settlement::Void(BookingFailure::Abandoned));
     }
 }

@@ -4,7 +4,7 @@
 //! run any number of times.
 
 use super::rules::{self, BookingEvent, Settlement, View};
-use super::store::{self, BookingError, step};
+use super::store::{self, BookingError, Why, step};
 use super::timeline::{Entry, note};
 use crate::bus::SeatsDelta;
 use crate::db::{self, Db, Transaction};
@@ -12,8 +12,8 @@ use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
 use crate::payment::{self, Intent, NewRefund, PaymentChanges, PaymentEvent};
 use crate::sql;
 use parterre_entity::{
-    BookingFailure, BookingId, EventState, HoldId, HoldState, PaymentId, PaymentState, RefundReason, TimelineKind, booking,
-    payment as payment_row,
+    BookingFailure, BookingId, EventState, HoldId, HoldState, PaymentId, PaymentState, RefundReason, TimelineKind,
+    booking, payment as payment_row,
 };
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use std::sync::Arc;
@@ -35,7 +35,12 @@ struct Locked {
 }
 
 /// Settles a payment by the provider's object. `cause` says who reported it.
-pub(super) async fn settle(db: &Db, payment: PaymentId, intent: &Intent, cause: &'static str) -> Result<Settled, BookingError> {
+pub(super) async fn settle(
+    db: &Db,
+    payment: PaymentId,
+    intent: &Intent,
+    cause: &'static str,
+) -> Result<Settled, BookingError> {
     let tx = db.begin("payment_settle").await?;
     let locked = lock_all(&tx, payment).await?;
     let now = db::clock(&*tx).await?;
@@ -119,14 +124,17 @@ async fn apply(
     let known = PaymentChanges { provider_id: Some(intent.provider_id.clone()), ..PaymentChanges::default() };
     match settlement {
         Settlement::Nothing => {
-            if intent.standing == payment::Standing::Captured && locked.payment.status != PaymentState::Captured && locked.payment.status != PaymentState::NeedsReview {
+            let open = !matches!(locked.payment.status, PaymentState::Captured | PaymentState::NeedsReview);
+            if intent.standing == payment::Standing::Captured && open {
                 move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+            } else if is_terminal(locked.payment.status) {
+                payment::rest(tx, locked.payment.id).await?;
             }
             Ok(Vec::new())
         }
         Settlement::Wait => {
             let again = PaymentChanges { check_in_seconds: Some(WAIT_SECONDS), ..known };
-            keep_looking(tx, locked, again).await?;
+            payment::look_again(tx, locked.payment.id, again).await?;
             Ok(Vec::new())
         }
         Settlement::AskBuyer => {
@@ -143,7 +151,7 @@ async fn apply(
         }
         Settlement::Confirm => {
             move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-            step(tx, &locked.booking, BookingEvent::Confirm, (cause, None)).await?;
+            step(tx, &locked.booking, BookingEvent::Confirm, cause.into()).await?;
             let sold = inventory::shift(tx, items, Shift::Sell).await?;
             sold.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
         }
@@ -154,11 +162,15 @@ async fn apply(
         }
         Settlement::Void(failure) => {
             let now = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..known };
-            let open = locked.payment.status != PaymentState::Voiding;
-            if open && payment::next(locked.payment.status, PaymentEvent::Void).is_ok() {
+            let voiding = locked.payment.status == PaymentState::Voiding;
+            let voidable = payment::next(locked.payment.status, PaymentEvent::Void).is_ok();
+            if voidable && !voiding {
                 move_payment(tx, locked, PaymentEvent::Void, (now, cause)).await?;
             }
-            fail_booking(tx, locked, (failure, cause)).await?;
+            // A booking whose money can't be given back any more is left to what the money does.
+            if voidable || voiding {
+                fail_booking(tx, locked, (failure, cause)).await?;
+            }
             Ok(Vec::new())
         }
         Settlement::Fail(failure) => {
@@ -169,7 +181,7 @@ async fn apply(
         Settlement::FailCapture => {
             let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
             move_payment(tx, locked, PaymentEvent::Fail, (changes, cause)).await?;
-            step(tx, &locked.booking, BookingEvent::Fail, (cause, Some(BookingFailure::CaptureFailed))).await?;
+            step(tx, &locked.booking, BookingEvent::Fail, Why::failed(cause, BookingFailure::CaptureFailed)).await?;
             inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
             let returned = inventory::shift(tx, items, Shift::Return).await?;
             returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
@@ -189,7 +201,17 @@ async fn convert(
     items: Items,
     (known, intent, cause): (PaymentChanges, &Intent, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
-    match inventory::shift(tx, items, Shift::Convert).await? {
+    tx.execute_unprepared("SAVEPOINT convert").await?;
+    let shifted = match inventory::shift(tx, items, Shift::Convert).await {
+        // The last line: a unique index says that a seat has an owner. Then this hold is not valid.
+        Err(error) if db::constraint(&error) == Some("hold_item_one_owner") => {
+            tracing::error!(hold.id = %items.hold, "a hold was about to take a seat that has an owner");
+            tx.execute_unprepared("ROLLBACK TO SAVEPOINT convert").await?;
+            Err(inventory::NotAllHeld)
+        }
+        result => result?,
+    };
+    match shifted {
         Ok(deltas) => {
             inventory::step(tx, &locked.hold, HoldEvent::Convert).await?;
             let authorized = PaymentChanges { capture_before: intent.capture_before, ..known };
@@ -218,9 +240,10 @@ async fn confirm_late(
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
     match inventory::sell_late(tx, items, &locked.hold.buyer).await? {
         Ok(deltas) => {
-            let event = if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
+            let event =
+                if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
             inventory::step(tx, &locked.hold, event).await?;
-            step(tx, &locked.booking, BookingEvent::Confirm, ("late_payment", None)).await?;
+            step(tx, &locked.booking, BookingEvent::Confirm, "late_payment".into()).await?;
             Ok(deltas)
         }
         Err(inventory::Gone) => give_back(tx, locked, items, (RefundReason::SeatsLost, cause)).await,
@@ -234,7 +257,7 @@ async fn give_back(
     items: Items,
     (reason, cause): (RefundReason, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
-    step(tx, &locked.booking, BookingEvent::LoseSeats, (cause, None)).await?;
+    step(tx, &locked.booking, BookingEvent::LoseSeats, cause.into()).await?;
     let refund = NewRefund {
         payment: locked.payment.id,
         booking: locked.booking.id,
@@ -246,17 +269,23 @@ async fn give_back(
     if payment::create_refund(tx, refund).await?.is_none() {
         tracing::error!(payment.id = %locked.payment.id, "a payment without seats has been refunded already");
     }
-    if locked.booking.status == parterre_entity::BookingState::PaymentPending && locked.hold.status == HoldState::Converted {
-        inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
-        let returned = inventory::shift(tx, items, Shift::Return).await?;
-        return returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")));
+    if locked.hold.status == HoldState::Converted && !locked.other_booking {
+        // Nothing moves if the hold's items are not pending: then they were never this booking's, or went back before.
+        if let Ok(deltas) = inventory::shift(tx, items, Shift::Return).await? {
+            inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
+            return Ok(deltas);
+        }
     }
     Ok(Vec::new())
 }
 
-async fn fail_booking(tx: &Transaction, locked: &Locked, (failure, cause): (BookingFailure, &'static str)) -> Result<(), DbErr> {
+async fn fail_booking(
+    tx: &Transaction,
+    locked: &Locked,
+    (failure, cause): (BookingFailure, &'static str),
+) -> Result<(), DbErr> {
     if locked.booking.status == parterre_entity::BookingState::PaymentPending {
-        step(tx, &locked.booking, BookingEvent::Fail, (cause, Some(failure))).await?;
+        step(tx, &locked.booking, BookingEvent::Fail, Why::failed(cause, failure)).await?;
     }
     Ok(())
 }
@@ -267,26 +296,28 @@ async fn end_payment(
     locked: &Locked,
     (intent, known, cause): (&Intent, PaymentChanges, &'static str),
 ) -> Result<(), DbErr> {
-    let event = if intent.standing == payment::Standing::Declined { PaymentEvent::Decline } else { PaymentEvent::Voided };
+    let declined = intent.standing == payment::Standing::Declined && locked.payment.status != PaymentState::Voiding;
+    let event = if declined { PaymentEvent::Decline } else { PaymentEvent::Voided };
     let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
-    let ended = matches!(locked.payment.status, PaymentState::Declined | PaymentState::Failed | PaymentState::Voided | PaymentState::Captured);
-    if !ended && payment::next(locked.payment.status, event).is_ok() {
-        move_payment(tx, locked, event, (changes, cause)).await?;
+    if is_terminal(locked.payment.status) {
+        payment::rest(tx, locked.payment.id).await
+    } else if payment::next(locked.payment.status, event).is_ok() {
+        move_payment(tx, locked, event, (changes, cause)).await
+    } else {
+        Ok(())
     }
-    Ok(())
 }
 
-/// The state stays, the time of the next look moves.
-async fn keep_looking(tx: &Transaction, locked: &Locked, changes: PaymentChanges) -> Result<(), DbErr> {
-    tx.execute_raw(sql!(
-        "UPDATE payment SET provider_id = coalesce(provider_id, $2),
-            next_check_at = clock_timestamp() + make_interval(secs => $3) WHERE id = $1",
-        locked.payment.id,
-        changes.provider_id,
-        changes.check_in_seconds
-    ))
-    .await
-    .map(drop)
+/// Whether a payment in this state is at rest, unless money moves after all.
+const fn is_terminal(state: PaymentState) -> bool {
+    matches!(
+        state,
+        PaymentState::Captured
+            | PaymentState::Declined
+            | PaymentState::Failed
+            | PaymentState::Voided
+            | PaymentState::NeedsReview
+    )
 }
 
 async fn move_payment(
@@ -322,12 +353,6 @@ pub(super) async fn move_row(
         return Ok(());
     }
     store::tell_money(tx, (row.booking_id, row.event_id), serde_json::json!({ "payment": to.as_str() })).await?;
-    let entry = Entry {
-        kind: TimelineKind::Payment,
-        from: Some(row.status.as_str()),
-        to: Some(to.as_str()),
-        cause,
-        detail,
-    };
+    let entry = Entry { kind: TimelineKind::Payment, from: Some(row.status.as_str()), to: to.as_str(), cause, detail };
     note(&**tx, row.booking_id, entry).await
 }

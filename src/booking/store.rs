@@ -56,6 +56,7 @@ pub(super) struct EventTerms {
 }
 
 pub(super) async fn lock_event(tx: &Transaction, event: EventId) -> Result<EventTerms, DbErr> {
+    db::share_gates(tx, vec![event.0]).await?;
     EventTerms::find_by_statement(sql!(
         "SELECT state, starts_at, cancel_until_seconds_before, refund_ppm, resell FROM event WHERE id = $1 FOR SHARE",
         event
@@ -110,7 +111,10 @@ pub(super) async fn remember_key(
 
 /// Turns a hold into a booking that waits for its payment; a free one is confirmed in this commit. A hold that has a
 /// booking already answers with it.
-pub(super) async fn checkout(db: &Db, request: &CheckoutRequest) -> Result<Result<CheckedOut, CheckoutRefusal>, BookingError> {
+pub(super) async fn checkout(
+    db: &Db,
+    request: &CheckoutRequest,
+) -> Result<Result<CheckedOut, CheckoutRefusal>, BookingError> {
     let Some(event) = event_of_hold(db, request).await? else { return Ok(Err(CheckoutRefusal::HoldNotFound)) };
     let tx = db.begin("checkout").await?;
     let terms = lock_event(&tx, event).await?;
@@ -140,7 +144,11 @@ pub(super) async fn checkout(db: &Db, request: &CheckoutRequest) -> Result<Resul
     let booking = insert(&tx, request, &hold, (&terms, now)).await?;
     remember_key(&tx, scope, ("checkout", &request.key, &request.fingerprint), booking).await?;
     let (payment, deltas) = if hold.total_minor == 0 {
-        (None, confirm_free(&tx, &hold, booking).await?)
+        match confirm_free(&tx, &hold, booking).await? {
+            Ok(deltas) => (None, deltas),
+            // Its deadline passed after we looked, and somebody else has a seat of it.
+            Err(inventory::NotAllHeld) => return Ok(Err(CheckoutRefusal::HoldExpired)),
+        }
     } else {
         let new = NewPayment {
             booking,
@@ -216,7 +224,12 @@ async fn insert(
     .await?;
     let to = BookingState::PaymentPending;
     tell(tx, (id, hold.event_id), to).await?;
-    note(&**tx, id, Entry { kind: TimelineKind::Booking, from: None, to: Some(to.as_str()), cause: "checkout", detail: None }).await?;
+    note(
+        &**tx,
+        id,
+        Entry { kind: TimelineKind::Booking, from: None, to: to.as_str(), cause: "checkout", detail: None },
+    )
+    .await?;
     Ok(id)
 }
 
@@ -226,15 +239,24 @@ fn booking_code() -> String {
     (0..8).filter_map(|_| LETTERS.get(rand::random_range(0..LETTERS.len()))).map(|byte| char::from(*byte)).collect()
 }
 
-async fn confirm_free(tx: &Transaction, hold: &LockedHold, booking: BookingId) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+async fn confirm_free(
+    tx: &Transaction,
+    hold: &LockedHold,
+    booking: BookingId,
+) -> Result<Result<Vec<Arc<SeatsDelta>>, inventory::NotAllHeld>, DbErr> {
     let items = Items { event: hold.event_id, hold: hold.id, booking: Some(booking) };
-    let lost = |error: inventory::NotAllHeld| DbErr::Custom(error.to_string());
+    let mut deltas = match inventory::shift(tx, items, Shift::Convert).await? {
+        Ok(deltas) => deltas,
+        Err(gone) => return Ok(Err(gone)),
+    };
     inventory::step(tx, hold, HoldEvent::Convert).await?;
-    let mut deltas = inventory::shift(tx, items, Shift::Convert).await?.map_err(lost)?;
-    deltas.extend(inventory::shift(tx, items, Shift::Sell).await?.map_err(lost)?);
+    match inventory::shift(tx, items, Shift::Sell).await? {
+        Ok(sold) => deltas.extend(sold),
+        Err(gone) => return Ok(Err(gone)),
+    }
     let row = lock(tx, booking).await?;
-    step(tx, &row, BookingEvent::Confirm, ("free", None)).await?;
-    Ok(deltas)
+    step(tx, &row, BookingEvent::Confirm, "free".into()).await?;
+    Ok(Ok(deltas))
 }
 
 pub(super) async fn lock(tx: &Transaction, id: BookingId) -> Result<booking::Model, DbErr> {
@@ -245,12 +267,38 @@ pub(super) async fn lock(tx: &Transaction, id: BookingId) -> Result<booking::Mod
         .ok_or_else(|| DbErr::RecordNotFound(format!("booking {id}")))
 }
 
+/// Why a booking moves.
+#[derive(Clone, Debug)]
+pub(super) struct Why {
+    cause: &'static str,
+    failure: Option<BookingFailure>,
+    detail: Option<String>,
+}
+
+impl From<&'static str> for Why {
+    fn from(cause: &'static str) -> Self {
+        Self { cause, failure: None, detail: None }
+    }
+}
+
+impl Why {
+    /// It fails, for this reason.
+    pub(super) const fn failed(cause: &'static str, failure: BookingFailure) -> Self {
+        Self { cause, failure: Some(failure), detail: None }
+    }
+
+    /// With something for people to read.
+    pub(super) const fn told(cause: &'static str, detail: Option<String>) -> Self {
+        Self { cause, failure: None, detail }
+    }
+}
+
 /// Moves a locked booking and tells everyone: the outbox, and its own timeline.
 pub(super) async fn step(
     tx: &Transaction,
     row: &booking::Model,
     event: BookingEvent,
-    (cause, failure): (&'static str, Option<BookingFailure>),
+    why: Why,
 ) -> Result<BookingState, DbErr> {
     let to = next(row.status, event).map_err(|error| DbErr::Custom(format!("booking {}: {error}", row.id)))?;
     let written = tx
@@ -262,7 +310,7 @@ pub(super) async fn step(
             row.id,
             to.as_str(),
             row.status.as_str(),
-            failure.map(|failure| failure.as_str().to_owned())
+            why.failure.map(|failure| failure.as_str().to_owned())
         ))
         .await?
         .rows_affected();
@@ -273,9 +321,9 @@ pub(super) async fn step(
     let entry = Entry {
         kind: TimelineKind::Booking,
         from: Some(row.status.as_str()),
-        to: Some(to.as_str()),
-        cause,
-        detail: failure.map(|failure| failure.as_str().to_owned()),
+        to: to.as_str(),
+        cause: why.cause,
+        detail: why.detail.or_else(|| why.failure.map(|failure| failure.as_str().to_owned())),
     };
     note(&**tx, row.id, entry).await?;
     Ok(to)
@@ -292,7 +340,11 @@ async fn tell(tx: &Transaction, (id, event): (BookingId, EventId), to: BookingSt
 }
 
 /// Tells that something of a booking changed that is not its own state: its payment or a refund.
-pub(super) async fn tell_money(tx: &Transaction, row: (BookingId, EventId), what: serde_json::Value) -> Result<(), DbErr> {
+pub(super) async fn tell_money(
+    tx: &Transaction,
+    row: (BookingId, EventId),
+    what: serde_json::Value,
+) -> Result<(), DbErr> {
     let change = Change { topic: Topic::Booking, event: Some(row.1), subject: Some(row.0.0), payload: what };
     outbox::append(&**tx, &[change]).await
 }

@@ -32,7 +32,8 @@ impl Consumer for Issuer {
     }
 
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
-        let confirmed = |row: &&Row| row.topic == "booking" && row.payload.get("to").is_some_and(|to| to == "CONFIRMED");
+        let confirmed =
+            |row: &&Row| row.topic == "booking" && row.payload.get("to").is_some_and(|to| to == "CONFIRMED");
         let mut bookings: Vec<Uuid> = rows.iter().filter(confirmed).filter_map(|row| row.subject).collect();
         bookings.sort_unstable();
         bookings.dedup();
@@ -116,7 +117,7 @@ async fn tell(
     let entry = Entry {
         kind: TimelineKind::Ticket,
         from: None,
-        to: Some(to.as_str()),
+        to: to.as_str(),
         cause,
         detail: Some(format!("{count} tickets")),
     };

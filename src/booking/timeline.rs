@@ -12,7 +12,7 @@ pub struct Entry {
     /// From where.
     pub from: Option<&'static str>,
     /// To where.
-    pub to: Option<&'static str>,
+    pub to: &'static str,
     /// What caused it, in a word.
     pub cause: &'static str,
     /// More, for people.
@@ -26,7 +26,7 @@ pub async fn note(tx: &impl ConnectionTrait, booking: BookingId, entry: Entry) -
         booking,
         entry.kind.as_str(),
         entry.from.map(str::to_owned),
-        entry.to.map(str::to_owned),
+        entry.to,
         entry.cause,
         entry.detail
     ))

@@ -4,13 +4,13 @@ use super::Bookings;
 use super::store::BookingError;
 use crate::db::Single;
 use crate::sql;
-use parterre_entity::PaymentId;
+use parterre_entity::{PaymentId, RefundId};
 use sea_orm::{ConnectionTrait, FromQueryResult};
 
 /// Reports that a pass takes at the most.
 const A_PASS: i64 = 50;
-/// Looks at one report before it is left alone: it is about something that is not ours.
-const ATTEMPTS_MAX: i32 = 20;
+/// Looks at one report, the last ones an hour apart, before it is left alone.
+const ATTEMPTS_MAX: i32 = 60;
 
 impl Bookings {
     /// Saves a report under the provider's own id of it. A known one is kept as it is.
@@ -37,8 +37,8 @@ impl Bookings {
         }
         let rows = Row::find_by_statement(sql!(
             "SELECT provider_event_id, payload FROM webhook_inbox
-             WHERE processed_at IS NULL AND attempts < $1
-               AND received_at + attempts * interval '1 second' <= clock_timestamp() ORDER BY received_at LIMIT $2",
+             WHERE processed_at IS NULL AND next_look_at <= (SELECT clock_timestamp()) AND attempts < $1
+             ORDER BY next_look_at LIMIT $2",
             ATTEMPTS_MAX,
             A_PASS
         ))
@@ -46,12 +46,16 @@ impl Bookings {
         .await?;
         let mut done = 0;
         for row in rows {
-            let settled = self.look_at_what_it_is_about(&row.payload).await?;
+            let settled = self.look_at_what_it_is_about(&row.payload).await.unwrap_or_else(|error| {
+                tracing::warn!(webhook.id = row.provider_event_id, %error, "what a webhook is about could not be settled yet");
+                false
+            });
             done += usize::from(settled);
             self.db
                 .pool()
                 .execute_raw(sql!(
                     "UPDATE webhook_inbox SET attempts = attempts + 1,
+                        next_look_at = clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 12)) / 4, 3600)),
                         processed_at = CASE WHEN $2 THEN clock_timestamp() END WHERE provider_event_id = $1",
                     row.provider_event_id,
                     settled
@@ -65,6 +69,18 @@ impl Bookings {
         let text = |pointer: &str| payload.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
         let operation = text("/data/object/metadata/operation_id");
         let intent = text("/data/object/payment_intent").or_else(|| text("/data/object/id"));
+        if text("/data/object/object").as_deref() == Some("refund") {
+            let refund = Single::<RefundId>::find_by_statement(sql!(
+                "SELECT id AS value FROM refund WHERE operation_id = $1",
+                operation.unwrap_or_default()
+            ))
+            .one(self.db.pool())
+            .await?;
+            return match refund {
+                Some(row) => super::refunds::look_at(self, row.value).await,
+                None => Ok(false),
+            };
+        }
         let payment = Single::<PaymentId>::find_by_statement(sql!(
             "SELECT id AS value FROM payment WHERE operation_id = $1 OR provider_id = $2 LIMIT 1",
             operation.unwrap_or_default(),

@@ -29,8 +29,7 @@ impl RedisBus {
     /// Connects and subscribes. `namespace` keeps several installations on one Redis apart.
     pub async fn connect(url: &str, namespace: &str, shutdown: CancellationToken) -> Result<Self, BusError> {
         let client = redis::Client::open(url).map_err(|error| BusError(error.to_string()))?;
-        let connection =
-            client.get_connection_manager().await.map_err(|error| BusError(error.to_string()))?;
+        let connection = client.get_connection_manager().await.map_err(|error| BusError(error.to_string()))?;
         let bus = Self {
             channel: format!("parterre:{namespace}:hints"),
             connection,

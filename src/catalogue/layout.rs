@@ -72,12 +72,7 @@ impl Layout {
             venue: row.venue_id,
             created_at: row.created_at,
             geometry_hash: row.geometry_hash,
-            drawing: Draft {
-                name: row.name,
-                section_names: row.section_names,
-                zone_names: row.zone_names,
-                seats,
-            },
+            drawing: Draft { name: row.name, section_names: row.section_names, zone_names: row.zone_names, seats },
             numbers,
         }
     }
@@ -115,7 +110,9 @@ impl Draft {
                 "accessible": seat.accessible, "next": next,
             });
             let section = usize::try_from(seat.section).ok().and_then(|no| sections.get_mut(no));
-            if let Some(seats) = section.and_then(|section| section.get_mut("seats")).and_then(|seats| seats.as_array_mut()) {
+            if let Some(seats) =
+                section.and_then(|section| section.get_mut("seats")).and_then(|seats| seats.as_array_mut())
+            {
                 seats.push(place);
             }
         }
@@ -182,9 +179,9 @@ fn draw_row(
             return Err(Invalid::new(format!("{at}.number"), "another seat of this row has this number"));
         }
         let zone_name = text(format!("{at}.zone"), &seat.zone, limits::NAME_CHARS_MAX)?;
-        let zone = drawing
-            .zone(zone_name)
-            .ok_or_else(|| Invalid::new(format!("{at}.zone"), format!("at most {} zones", limits::LAYOUT_SECTIONS_MAX)))?;
+        let zone = drawing.zone(zone_name).ok_or_else(|| {
+            Invalid::new(format!("{at}.zone"), format!("at most {} zones", limits::LAYOUT_SECTIONS_MAX))
+        })?;
         let (x, y) = match (seat.x, seat.y) {
             (Some(x), Some(y)) if x.is_finite() && y.is_finite() => (x, y),
             (None, None) => (place(index), place(row_index)),
@@ -259,7 +256,9 @@ impl Drawing {
         if let Some(no) = self.zones.get(&name) {
             return Some(*no);
         }
-        let no = i16::try_from(self.zone_names.len()).ok().filter(|_| self.zone_names.len() < limits::LAYOUT_SECTIONS_MAX)?;
+        let no = i16::try_from(self.zone_names.len())
+            .ok()
+            .filter(|_| self.zone_names.len() < limits::LAYOUT_SECTIONS_MAX)?;
         self.zone_names.push(name.clone());
         self.zones.insert(name, no);
         Some(no)
@@ -310,9 +309,9 @@ impl Drawing {
 pub(super) fn check_count(path: &str, count: usize) -> Result<(), Invalid> {
     let count = i32::try_from(count).unwrap_or(i32::MAX);
     let most = i32::try_from(limits::LAYOUT_SEATS_MAX).unwrap_or(i32::MAX);
-    within(path, count, 1, most).map(drop).map_err(|_| {
-        Invalid::new(path, format!("a layout has 1 to {most} seats, this one has {count}"))
-    })
+    within(path, count, 1, most)
+        .map(drop)
+        .map_err(|_| Invalid::new(path, format!("a layout has 1 to {most} seats, this one has {count}")))
 }
 
 #[cfg(test)]
@@ -336,7 +335,8 @@ mod tests {
     fn ids_are_words_and_say_the_section_only_when_there_are_several() {
         let one = draw("Hall".into(), &[section("Main", &[("A", &["1", "2"])])]).unwrap();
         assert_eq!(one.seats[1].seat_id, "A-2");
-        let two = draw("Hall".into(), &[section("Stalls", &[("C", &["7"])]), section("Upper Circle", &[("C", &["7"])])]);
+        let two =
+            draw("Hall".into(), &[section("Stalls", &[("C", &["7"])]), section("Upper Circle", &[("C", &["7"])])]);
         let ids: Vec<_> = two.unwrap().seats.into_iter().map(|seat| seat.seat_id).collect();
         assert_eq!(ids, ["Stalls-C-7", "Upper_Circle-C-7"]);
     }

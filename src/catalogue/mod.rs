@@ -20,11 +20,11 @@ use crate::db::{self, CommitError, Db, repeating};
 use crate::input::{Invalid, optional_text, text};
 use crate::inventory::Conflict;
 use parterre_entity::{EventId, LayoutId, OrganizationId, PerformerId, VenueId, event, performer, venue};
-use parterre_schema::{
-    BlockSeatsInput, CreateEventInput, CreateLayoutInput, CreatePerformerInput, CreateVenueInput, Kind, UpdateEventInput,
-    UpdatePerformerInput, UpdateVenueInput, Version, limits, parse_node_id,
-};
 use parterre_schema::Currency;
+use parterre_schema::{
+    BlockSeatsInput, CreateEventInput, CreateLayoutInput, CreatePerformerInput, CreateVenueInput, Kind,
+    UpdateEventInput, UpdatePerformerInput, UpdateVenueInput, Version, limits, parse_node_id,
+};
 use sea_orm::DbErr;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,7 +59,11 @@ impl db::MayRepeat for CatalogueError {
     fn may_repeat(&self) -> bool {
         match self {
             Self::Database(error) | Self::Commit(CommitError::RolledBack(error)) => db::may_repeat(error),
-            Self::Invalid(_) | Self::NotFound(_) | Self::Stale { .. } | Self::SeatsTaken(_) | Self::Commit(CommitError::Unknown(_)) => false,
+            Self::Invalid(_)
+            | Self::NotFound(_)
+            | Self::Stale { .. }
+            | Self::SeatsTaken(_)
+            | Self::Commit(CommitError::Unknown(_)) => false,
         }
     }
 }
@@ -98,13 +102,21 @@ impl Catalogue {
     }
 
     /// Creates a venue.
-    pub async fn create_venue(&self, who: &Organizer, input: &CreateVenueInput) -> Result<venue::Model, CatalogueError> {
+    pub async fn create_venue(
+        &self,
+        who: &Organizer,
+        input: &CreateVenueInput,
+    ) -> Result<venue::Model, CatalogueError> {
         let facts = rules::venue(input)?;
         repeating(|| store::insert_venue(&self.db, who, facts.clone())).await
     }
 
     /// Edits a venue.
-    pub async fn update_venue(&self, who: &Organizer, input: &UpdateVenueInput) -> Result<venue::Model, CatalogueError> {
+    pub async fn update_venue(
+        &self,
+        who: &Organizer,
+        input: &UpdateVenueInput,
+    ) -> Result<venue::Model, CatalogueError> {
         let id = VenueId(id_of(Kind::Venue, &input.venue_id, "venueId")?);
         let expected = expected_version(&input.expected_version)?;
         let edits = store::VenueEdits {
@@ -117,14 +129,22 @@ impl Catalogue {
     }
 
     /// Creates a performer.
-    pub async fn create_performer(&self, who: &Organizer, input: &CreatePerformerInput) -> Result<performer::Model, CatalogueError> {
+    pub async fn create_performer(
+        &self,
+        who: &Organizer,
+        input: &CreatePerformerInput,
+    ) -> Result<performer::Model, CatalogueError> {
         let name = text("name", &input.name, limits::NAME_CHARS_MAX)?;
         let genre = optional_text("genre", input.genre.as_deref(), limits::WORD_CHARS_MAX)?;
         repeating(|| store::insert_performer(&self.db, who, (name.clone(), genre.clone()))).await
     }
 
     /// Edits a performer.
-    pub async fn update_performer(&self, who: &Organizer, input: &UpdatePerformerInput) -> Result<performer::Model, CatalogueError> {
+    pub async fn update_performer(
+        &self,
+        who: &Organizer,
+        input: &UpdatePerformerInput,
+    ) -> Result<performer::Model, CatalogueError> {
         let id = PerformerId(id_of(Kind::Performer, &input.performer_id, "performerId")?);
         let expected = expected_version(&input.expected_version)?;
         let name = input.name.as_deref().map(|name| text("name", name, limits::NAME_CHARS_MAX)).transpose()?;
@@ -136,7 +156,11 @@ impl Catalogue {
     }
 
     /// Creates a layout from sections or from a seating plan.
-    pub async fn create_layout(&self, who: &Organizer, input: &CreateLayoutInput) -> Result<(Arc<Layout>, Vec<Note>), CatalogueError> {
+    pub async fn create_layout(
+        &self,
+        who: &Organizer,
+        input: &CreateLayoutInput,
+    ) -> Result<(Arc<Layout>, Vec<Note>), CatalogueError> {
         let venue = VenueId(id_of(Kind::Venue, &input.venue_id, "venueId")?);
         let name = text("name", &input.name, limits::NAME_CHARS_MAX)?;
         let (draft, notes) = match (&input.sections, &input.pretix_plan) {
@@ -150,7 +174,12 @@ impl Catalogue {
     }
 
     /// Saves a drawn layout.
-    pub async fn save_layout(&self, who: &Organizer, venue: VenueId, draft: &LayoutDraft) -> Result<LayoutId, CatalogueError> {
+    pub async fn save_layout(
+        &self,
+        who: &Organizer,
+        venue: VenueId,
+        draft: &LayoutDraft,
+    ) -> Result<LayoutId, CatalogueError> {
         repeating(|| store::insert_layout(&self.db, who, venue, draft)).await
     }
 
@@ -160,7 +189,11 @@ impl Catalogue {
     }
 
     /// Creates an event: a draft, with all its seats and tiers.
-    pub async fn create_event(&self, who: &Organizer, input: &CreateEventInput) -> Result<event::Model, CatalogueError> {
+    pub async fn create_event(
+        &self,
+        who: &Organizer,
+        input: &CreateEventInput,
+    ) -> Result<event::Model, CatalogueError> {
         self.create_popular_event(who, input, 0.0).await
     }
 
@@ -183,7 +216,7 @@ impl Catalogue {
         };
         let performers = performer_ids(input.performer_ids.as_deref().unwrap_or_default())?;
         let place = store::Placement { venue, layout, performers, popularity };
-        repeating(|| store::insert_event(&self.db, who, &place, &facts)).await
+        store::insert_event(&self.db, who, &place, &facts).await
     }
 
     /// Edits an event. The deltas are for the inventory to publish.
@@ -302,7 +335,14 @@ pub(crate) fn layout_for_tests(rows: &[&str]) -> Layout {
                 seats.last_mut().unwrap().gap_after = Some(true);
             } else {
                 let accessible = Some(c == 'w');
-                seats.push(SeatInput { number: number.to_string(), x: None, y: None, zone: "A".into(), accessible, gap_after: None });
+                seats.push(SeatInput {
+                    number: number.to_string(),
+                    x: None,
+                    y: None,
+                    zone: "A".into(),
+                    accessible,
+                    gap_after: None,
+                });
             }
         }
         RowInput { name: index.to_string(), seats }

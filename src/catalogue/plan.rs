@@ -131,8 +131,15 @@ fn draw_blocks(name: String, blocks: Vec<Block>, notes: &mut Notes) -> Result<Dr
                 let zone = drawing.zone(seat.category).ok_or_else(|| {
                     Invalid::new("pretixPlan", format!("has more than {} categories", limits::LAYOUT_SECTIONS_MAX))
                 })?;
-                let place =
-                    Place { section, row: row.clone(), number: seat.number, zone, accessible: false, x: seat.x, y: seat.y };
+                let place = Place {
+                    section,
+                    row: row.clone(),
+                    number: seat.number,
+                    zone,
+                    accessible: false,
+                    x: seat.x,
+                    y: seat.y,
+                };
                 drawing.seat(place);
                 if has_neighbour {
                     drawing.join_next();
@@ -206,7 +213,9 @@ fn in_order(pieces: Vec<Vec<PlanSeat>>) -> Vec<(PlanSeat, bool)> {
     let seats: Vec<PlanSeat> = pieces.into_iter().flatten().collect();
     let near: Vec<bool> = seats
         .windows(2)
-        .map(|pair| distance(pair).is_some_and(|step| step <= usual * GAP_FACTOR && step.is_finite() && usual.is_finite()))
+        .map(|pair| {
+            distance(pair).is_some_and(|step| step <= usual * GAP_FACTOR && step.is_finite() && usual.is_finite())
+        })
         .chain(std::iter::once(false))
         .collect();
     seats.into_iter().zip(near).collect()
@@ -220,7 +229,8 @@ fn distance(pair: &[PlanSeat]) -> Option<f64> {
 /// The direction in which the seats of a row lie: rows may be slanted or curved. Points right, or down.
 fn main_axis<'a>(seats: impl Iterator<Item = &'a PlanSeat> + Clone) -> (f64, f64) {
     let count = f64::from(u32::try_from(seats.clone().count()).unwrap_or(u32::MAX)).max(1.0);
-    let (mean_x, mean_y) = (seats.clone().map(|s| s.x).sum::<f64>() / count, seats.clone().map(|s| s.y).sum::<f64>() / count);
+    let (mean_x, mean_y) =
+        (seats.clone().map(|s| s.x).sum::<f64>() / count, seats.clone().map(|s| s.y).sum::<f64>() / count);
     let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
     for seat in seats {
         let (dx, dy) = (seat.x - mean_x, seat.y - mean_y);
@@ -288,11 +298,14 @@ impl Notes {
 
     fn repeated_guids(&mut self, blocks: &[Block]) {
         let mut seen = HashSet::new();
-        for (block, seat) in blocks.iter().flat_map(|block| {
-            block.rows.iter().flat_map(|row| &row.seats).map(move |seat| (block, seat))
-        }) {
+        for (block, seat) in
+            blocks.iter().flat_map(|block| block.rows.iter().flat_map(|row| &row.seats).map(move |seat| (block, seat)))
+        {
             if !seen.insert(seat.guid.as_str()) {
-                let message = format!("seat_guid \"{}\" is used more than once; ids are made of the seat's words instead", clean(&seat.guid));
+                let message = format!(
+                    "seat_guid \"{}\" is used more than once; ids are made of the seat's words instead",
+                    clean(&seat.guid)
+                );
                 self.add("GUID_REPEATED", message, &block.path);
             }
         }
@@ -321,7 +334,8 @@ mod tests {
     }
 
     fn plan(zones: &Value) -> String {
-        json!({"name": "Plan", "categories": [{"name": "A"}], "zones": zones, "size": {"width": 1, "height": 1}}).to_string()
+        json!({"name": "Plan", "categories": [{"name": "A"}], "zones": zones, "size": {"width": 1, "height": 1}})
+            .to_string()
     }
 
     fn neighbours(draft: &Draft) -> Vec<(String, String)> {
@@ -335,7 +349,8 @@ mod tests {
     #[test]
     fn neighbours_are_worked_out_from_places_not_from_drawing_order() {
         let row = json!({"row_number": "1", "seats": [seat("3", 40.0, 0.0), seat("1", 0.0, 0.5), seat("2", 20.0, 0.0), seat("9", 100.0, 0.0)]});
-        let (draft, _) = import("Plan".into(), &plan(&json!([{"name": "Z", "position": {"x": 0, "y": 0}, "rows": [row]}]))).unwrap();
+        let (draft, _) =
+            import("Plan".into(), &plan(&json!([{"name": "Z", "position": {"x": 0, "y": 0}, "rows": [row]}]))).unwrap();
         assert_eq!(neighbours(&draft), [("1".to_owned(), "2".to_owned()), ("2".to_owned(), "3".to_owned())]);
     }
 

@@ -4,8 +4,8 @@ use super::{Catalogue, Frame, Layout, Seat};
 use crate::db::Single;
 use crate::sql;
 use parterre_entity::{
-    EventId, EventState, LayoutId, OrganizationId, PerformerId, VenueId, event, event_performer, event_tier, event_zone,
-    layout, layout_seat, organization, performer, venue,
+    EventId, EventState, LayoutId, OrganizationId, PerformerId, VenueId, event, event_performer, event_tier,
+    event_zone, layout, layout_seat, organization, performer, venue,
 };
 use parterre_schema::Currency;
 use sea_orm::{
@@ -87,7 +87,8 @@ impl Catalogue {
 
     /// Layout rows by id, without their seats.
     pub async fn layout_rows(&self, ids: &[LayoutId]) -> Result<HashMap<LayoutId, layout::Model>, DbErr> {
-        let rows = layout::Entity::find().filter(layout::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
+        let rows =
+            layout::Entity::find().filter(layout::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
         Ok(rows.into_iter().map(|row| (row.id, row)).collect())
     }
 
@@ -106,7 +107,8 @@ impl Catalogue {
 
     /// Events by id.
     pub async fn events(&self, ids: &[EventId]) -> Result<HashMap<EventId, event::Model>, DbErr> {
-        let rows = event::Entity::find().filter(event::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
+        let rows =
+            event::Entity::find().filter(event::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
         Ok(rows.into_iter().map(|row| (row.id, row)).collect())
     }
 
@@ -119,7 +121,12 @@ impl Catalogue {
     }
 
     /// Events of an organization.
-    pub async fn events_of(&self, organization: OrganizationId, filter: EventFilter, page: Page) -> Result<Vec<event::Model>, DbErr> {
+    pub async fn events_of(
+        &self,
+        organization: OrganizationId,
+        filter: EventFilter,
+        page: Page,
+    ) -> Result<Vec<event::Model>, DbErr> {
         let mut condition = Condition::all().add(event::Column::OrganizationId.eq(organization));
         if !filter.drafts {
             condition = condition.add(event::Column::State.ne(EventState::Draft));
@@ -151,19 +158,25 @@ impl Catalogue {
 
     /// Venues by id.
     pub async fn venues(&self, ids: &[VenueId]) -> Result<HashMap<VenueId, venue::Model>, DbErr> {
-        let rows = venue::Entity::find().filter(venue::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
+        let rows =
+            venue::Entity::find().filter(venue::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
         Ok(rows.into_iter().map(|row| (row.id, row)).collect())
     }
 
     /// Performers by id.
     pub async fn performers(&self, ids: &[PerformerId]) -> Result<HashMap<PerformerId, performer::Model>, DbErr> {
-        let rows =
-            performer::Entity::find().filter(performer::Column::Id.is_in(ids.iter().copied())).all(self.db.pool()).await?;
+        let rows = performer::Entity::find()
+            .filter(performer::Column::Id.is_in(ids.iter().copied()))
+            .all(self.db.pool())
+            .await?;
         Ok(rows.into_iter().map(|row| (row.id, row)).collect())
     }
 
     /// Organizations by id.
-    pub async fn organizations(&self, ids: &[OrganizationId]) -> Result<HashMap<OrganizationId, organization::Model>, DbErr> {
+    pub async fn organizations(
+        &self,
+        ids: &[OrganizationId],
+    ) -> Result<HashMap<OrganizationId, organization::Model>, DbErr> {
         let rows = organization::Entity::find()
             .filter(organization::Column::Id.is_in(ids.iter().copied()))
             .all(self.db.pool())
@@ -236,9 +249,12 @@ impl Catalogue {
                 ))
                 .await?;
         }
-        let row = Single::<OrganizationId>::find_by_statement(sql!("SELECT id AS value FROM organization WHERE name = $1", name))
-            .one(self.db.pool())
-            .await?;
+        let row = Single::<OrganizationId>::find_by_statement(sql!(
+            "SELECT id AS value FROM organization WHERE name = $1",
+            name
+        ))
+        .one(self.db.pool())
+        .await?;
         Ok(row.map(|row| row.value))
     }
 }
@@ -273,12 +289,17 @@ impl Catalogue {
 
     /// What an organization has, by name: for seeding.
     pub async fn names_of(&self, organization: OrganizationId) -> Result<Names, DbErr> {
-        let venues = venue::Entity::find().filter(venue::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
+        let venues =
+            venue::Entity::find().filter(venue::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
         let venue_ids: Vec<VenueId> = venues.iter().map(|row| row.id).collect();
-        let performers =
-            performer::Entity::find().filter(performer::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
-        let layouts = layout::Entity::find().filter(layout::Column::VenueId.is_in(venue_ids)).all(self.db.pool()).await?;
-        let events = event::Entity::find().filter(event::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
+        let performers = performer::Entity::find()
+            .filter(performer::Column::OrganizationId.eq(organization))
+            .all(self.db.pool())
+            .await?;
+        let layouts =
+            layout::Entity::find().filter(layout::Column::VenueId.is_in(venue_ids)).all(self.db.pool()).await?;
+        let events =
+            event::Entity::find().filter(event::Column::OrganizationId.eq(organization)).all(self.db.pool()).await?;
         Ok(Names {
             venues: venues.into_iter().map(|row| (row.name, row.id)).collect(),
             performers: performers.into_iter().map(|row| (row.name, row.id.0)).collect(),

@@ -6,8 +6,8 @@ use parterre_entity::{EventState, InventoryMode};
 use parterre_schema as words;
 use parterre_schema::money::{Currency, fixed_point};
 use parterre_schema::{
-    CancellationPolicyInput, CreateEventInput, CreateVenueInput, Decimal, TierInput, UpdateEventInput, WaitingRoomInput,
-    ZonePriceInput, limits,
+    CancellationPolicyInput, CreateEventInput, CreateVenueInput, Decimal, TierInput, UpdateEventInput,
+    WaitingRoomInput, ZonePriceInput, limits,
 };
 use std::collections::HashSet;
 

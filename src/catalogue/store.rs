@@ -5,13 +5,18 @@ use super::rules::{self, EventEdits, EventFacts, SaleStep, Schedule, VenueFacts}
 use super::{CatalogueError, LayoutId};
 use crate::audit::{self, Organizer};
 use crate::bus::SeatsDelta;
-use crate::db::{Db, Transaction};
+use crate::db::{Db, Transaction, repeating};
+use crate::input::Invalid;
 use crate::inventory::{self, TierSpec};
 use crate::outbox::{self, Change, Topic};
 use crate::sql;
-use crate::input::Invalid;
-use parterre_entity::{EventId, EventState, PerformerId, VenueId, event, event_tier, event_zone, layout, performer, venue};
-use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect};
+use parterre_entity::{
+    EventId, EventState, PerformerId, VenueId, event, event_tier, event_zone, layout, performer, venue,
+};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbErr, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter,
+    QueryOrder, QuerySelect,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -95,7 +100,14 @@ pub(super) async fn insert_performer(
 ) -> Result<performer::Model, CatalogueError> {
     let tx = db.begin("performer_create").await?;
     let created_at = crate::db::clock(&*tx).await?;
-    let row = performer::Model { id: PerformerId::new(), organization_id: who.organization, version: 1, name, genre, created_at };
+    let row = performer::Model {
+        id: PerformerId::new(),
+        organization_id: who.organization,
+        version: 1,
+        name,
+        genre,
+        created_at,
+    };
     performer::Entity::insert(row.clone().into_active_model()).exec_without_returning(&*tx).await?;
     audit::record(&*tx, who, "createPerformer", row.id, serde_json::json!({})).await?;
     tell(&tx, Topic::Performer, None, row.id, "created").await?;
@@ -161,7 +173,12 @@ pub(super) async fn insert_layout(
     Ok(row.id)
 }
 
-async fn insert_layout_seats(tx: &Transaction, layout: LayoutId, first: i32, seats: &[super::Seat]) -> Result<(), DbErr> {
+async fn insert_layout_seats(
+    tx: &Transaction,
+    layout: LayoutId,
+    first: i32,
+    seats: &[super::Seat],
+) -> Result<(), DbErr> {
     tx.execute_raw(sql!(
         "INSERT INTO layout_seat (layout_id, seat_no, seat_id, section_no, row_name, number, zone_no, accessible, x, y, next_no)
          SELECT $1, $2 + (ordinality - 1)::int, seat_id, section_no, row_name, number, zone_no, accessible, x, y, nullif(next_no, -1)
@@ -208,14 +225,20 @@ pub(super) async fn insert_event(
     place: &Placement,
     facts: &EventFacts,
 ) -> Result<event::Model, CatalogueError> {
-    let row = insert_draft(db, who, place, facts).await?;
+    let row = repeating(|| insert_draft(db, who, place, facts)).await?;
     match &place.layout {
-        Some(layout) => finish_seats(db, row.id, layout.id, row.seats_wanted).await,
+        // Each commit is repeated for itself: repeating the whole would make a second event.
+        Some(layout) => repeating(|| finish_seats(db, row.id, layout.id, row.seats_wanted)).await,
         None => Ok(row),
     }
 }
 
-async fn insert_draft(db: &Db, who: &Organizer, place: &Placement, facts: &EventFacts) -> Result<event::Model, CatalogueError> {
+async fn insert_draft(
+    db: &Db,
+    who: &Organizer,
+    place: &Placement,
+    facts: &EventFacts,
+) -> Result<event::Model, CatalogueError> {
     let tx = db.begin("event_create").await?;
     let venue = own_venue(&tx, who, place.venue).await?;
     let zones = zone_rows(place.layout.as_deref(), &facts.zone_prices)?;
@@ -236,7 +259,10 @@ async fn insert_draft(db: &Db, who: &Organizer, place: &Placement, facts: &Event
         off_sale_at: facts.schedule.off_sale_at,
         state: EventState::Draft,
         inventory_mode: facts.mode,
-        seats_wanted: place.layout.as_ref().map_or(0, |layout| i32::try_from(layout.drawing.seats.len()).unwrap_or(i32::MAX)),
+        seats_wanted: place
+            .layout
+            .as_ref()
+            .map_or(0, |layout| i32::try_from(layout.drawing.seats.len()).unwrap_or(i32::MAX)),
         seats_ready: place.layout.is_none(),
         currency: facts.currency.code().to_owned(),
         hold_seconds: facts.hold_seconds,
@@ -260,7 +286,12 @@ async fn insert_draft(db: &Db, who: &Organizer, place: &Placement, facts: &Event
     if !facts.tiers.is_empty() {
         let specs: Vec<TierSpec> = (0_i16..)
             .zip(&facts.tiers)
-            .map(|(no, tier)| TierSpec { no, name: tier.name.clone(), price_minor: tier.minor, capacity: tier.capacity })
+            .map(|(no, tier)| TierSpec {
+                no,
+                name: tier.name.clone(),
+                price_minor: tier.minor,
+                capacity: tier.capacity,
+            })
             .collect();
         inventory::create_tiers(&tx, id, &specs).await?;
     }
@@ -315,7 +346,12 @@ fn zone_rows(layout: Option<&super::Layout>, prices: &[rules::Price]) -> Result<
 fn slug(title: &str, day: chrono::NaiveDate, id: EventId) -> String {
     let words: String = slug::slugify(title).chars().take(60).collect();
     let tail: String = id.0.simple().to_string().chars().skip(24).collect();
-    [words.trim_matches('-'), &day.to_string(), &tail].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("-")
+    [words.trim_matches('-'), &day.to_string(), &tail]
+        .iter()
+        .filter(|part| !part.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 async fn write_bill(tx: &Transaction, event: EventId, performers: &[PerformerId]) -> Result<(), CatalogueError> {
@@ -335,6 +371,7 @@ async fn write_bill(tx: &Transaction, event: EventId, performers: &[PerformerId]
 }
 
 async fn lock_event(tx: &Transaction, id: EventId) -> Result<Option<event::Model>, DbErr> {
+    crate::db::close_gate(tx, id.0).await?;
     event::Entity::find_by_id(id).lock(sea_orm::sea_query::LockType::NoKeyUpdate).one(&**tx).await
 }
 
@@ -547,7 +584,12 @@ pub(super) async fn shift_dates(db: &Db, who: &Organizer, seconds: f64) -> Resul
     .await?;
     let changes: Vec<Change> = rows
         .into_iter()
-        .map(|id| Change { topic: Topic::Event, event: Some(EventId(id)), subject: Some(id), payload: serde_json::json!({ "change": "updated" }) })
+        .map(|id| Change {
+            topic: Topic::Event,
+            event: Some(EventId(id)),
+            subject: Some(id),
+            payload: serde_json::json!({ "change": "updated" }),
+        })
         .collect();
     outbox::append(&*tx, &changes).await?;
     audit::record(&*tx, who, "shiftDates", who.organization, serde_json::json!({ "seconds": seconds })).await?;

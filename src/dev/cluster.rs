@@ -18,7 +18,9 @@ pub enum Durability {
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// PostgreSQL is not installed.
-    #[error("PostgreSQL is not installed: install it (Debian, Ubuntu: apt-get install postgresql), or set DATABASE_URL to a running one")]
+    #[error(
+        "PostgreSQL is not installed: install it (Debian, Ubuntu: apt-get install postgresql), or set DATABASE_URL to a running one"
+    )]
     NotInstalled,
     /// A program of PostgreSQL failed.
     #[error("{program} failed: {message}")]
@@ -124,10 +126,12 @@ impl Cluster {
         self.own(folder)?;
         if let Some(user) = self.user {
             let canonical = folder.canonicalize()?;
-            let reachable = Command::new("setpriv").args(privileges(user)).arg("test").arg("-w").arg(&canonical).status()?;
+            let reachable =
+                Command::new("setpriv").args(privileges(user)).arg("test").arg("-w").arg(&canonical).status()?;
             if !reachable.success() {
                 // The checkout is in a private home: keep the data where the user can.
-                let shared = PathBuf::from(format!("/var/tmp{}", self.socket.to_string_lossy().trim_start_matches("/tmp")));
+                let shared =
+                    PathBuf::from(format!("/var/tmp{}", self.socket.to_string_lossy().trim_start_matches("/tmp")));
                 std::fs::create_dir_all(&shared)?;
                 self.own(&shared)?;
                 self.data = shared.join("data");
@@ -156,7 +160,12 @@ impl Cluster {
         };
         // pg_ctl start leaves a server behind that would keep our pipes open.
         let output = if arguments.last() == Some(&"start") {
-            let status = command.args(arguments).current_dir("/").stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status()?;
+            let status = command
+                .args(arguments)
+                .current_dir("/")
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .status()?;
             Output { status, stdout: Vec::new(), stderr: b"see the log in its folder".to_vec() }
         } else {
             command.args(arguments).current_dir("/").output()?

@@ -74,7 +74,10 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
 }
 
 /// Starts the payment simulator and points the settings to it, unless they name a provider.
-async fn simulator(config: &mut Config, token: &CancellationToken) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
+async fn simulator(
+    config: &mut Config,
+    token: &CancellationToken,
+) -> anyhow::Result<tokio::task::JoinHandle<std::io::Result<()>>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = format!("http://{}", listener.local_addr()?);
     std::fs::create_dir_all(home())?;
@@ -97,7 +100,8 @@ fn welcome(app: &App) -> anyhow::Result<()> {
     let buyer = issue(&app.config, &Person::buyer("mina"), day)?;
     let organizer = issue(&app.config, &Person::organizer("ACME"), day)?;
     let event = app.demo_event.get().context("there is no demo event")?;
-    let query = format!(r#"{{"query":"{{ seatMap(eventId: \"{event}\") {{ event {{ title }} availableCount version }} }}"}}"#);
+    let query =
+        format!(r#"{{"query":"{{ seatMap(eventId: \"{event}\") {{ event {{ title }} availableCount version }} }}"}}"#);
     println!(
         "\nParterre is running.\n\n  \
          GraphiQL    {url}/graphiql   (the example operations are in its tabs, with a buyer's token)\n  \

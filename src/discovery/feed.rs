@@ -116,7 +116,9 @@ impl Indexer {
             .filter(|row| matches!(row.topic.as_str(), "event" | "seats" | "hold" | "booking" | "ticket"))
             .filter_map(|row| row.event.map(Uuid::from))
             .collect();
-        let named = |topic: &str| rows.iter().filter(|row| row.topic == topic).filter_map(|row| row.subject).collect::<Vec<_>>();
+        let named = |topic: &str| {
+            rows.iter().filter(|row| row.topic == topic).filter_map(|row| row.subject).collect::<Vec<_>>()
+        };
         let (venues, performers) = (named("venue"), named("performer"));
         if !venues.is_empty() || !performers.is_empty() {
             let more = Single::<Uuid>::find_by_statement(sql!(
@@ -138,11 +140,12 @@ const EVENTS_A_PAGE: i64 = 2_000;
 /// Builds an index of all events in a new folder and makes it the one that is served.
 pub(super) async fn rebuild(db: &Db, root: &Path) -> Result<(), IndexError> {
     // Everything before the horizon is visible to the reads below; everything after is read from the feed later.
-    let horizon = Single::<String>::find_by_statement(sql!("SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS value"))
-        .one(db.pool())
-        .await?
-        .and_then(|row| row.value.parse::<u64>().ok())
-        .unwrap_or_default();
+    let horizon =
+        Single::<String>::find_by_statement(sql!("SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS value"))
+            .one(db.pool())
+            .await?
+            .and_then(|row| row.value.parse::<u64>().ok())
+            .unwrap_or_default();
     let position = Position { xid: horizon.saturating_sub(1), id: i64::MAX };
     let cursor = serde_json::to_string(&Cursor { cluster: outbox::cluster(db.pool()).await?, position })?;
     let index = Index::create(root)?;

@@ -40,9 +40,10 @@ impl From<Failure> for Error {
         match failure {
             Failure::Unauthenticated => coded(TopLevelCode::Unauthenticated, "a valid bearer token is needed"),
             Failure::BadInput(message) => coded(TopLevelCode::BadUserInput, &message),
-            Failure::SearchUnavailable => {
-                coded(TopLevelCode::SearchUnavailable, "search is being rebuilt, everything else works; try again in a moment")
-            }
+            Failure::SearchUnavailable => coded(
+                TopLevelCode::SearchUnavailable,
+                "search is being rebuilt, everything else works; try again in a moment",
+            ),
             Failure::Unavailable { retry_after_ms } => {
                 coded(TopLevelCode::ServiceUnavailable, "the service is not available, try again in a moment")
                     .extend_with(|_, extensions| extensions.set("retryAfterMs", retry_after_ms))
@@ -234,7 +235,8 @@ impl UserError {
 
     /// Why a hold was refused.
     pub(super) fn refused_hold(refusal: Refusal, event: EventId, layout: Option<&Layout>) -> Self {
-        let shown = |conflicts: Vec<Conflict>| conflicts.into_iter().map(|conflict| shown(conflict, event, layout)).collect();
+        let shown =
+            |conflicts: Vec<Conflict>| conflicts.into_iter().map(|conflict| shown(conflict, event, layout)).collect();
         match refusal {
             Refusal::EventNotFound => Self::not_found("eventId"),
             Refusal::SaleNotOpen => {
@@ -248,7 +250,10 @@ impl UserError {
             Refusal::KeyReused => key_reused(),
             Refusal::Limit { max } => {
                 let message = format!("one buyer may have at most {max} seats of this event");
-                Self::LimitExceeded(LimitExceededError { common: common(UserErrorCode::LimitExceeded, message, &["input"]), limit: max })
+                Self::LimitExceeded(LimitExceededError {
+                    common: common(UserErrorCode::LimitExceeded, message, &["input"]),
+                    limit: max,
+                })
             }
             Refusal::SeatsUnavailable(conflicts) => Self::conflicts(
                 UserErrorCode::SeatsUnavailable,
@@ -295,7 +300,9 @@ impl UserError {
             CancelRefusal::NotFound => Self::not_found("bookingId"),
             CancelRefusal::KeyReused => key_reused(),
             CancelRefusal::Stale { current } => Self::stale(current),
-            CancelRefusal::NotSettled => not_cancellable("its payment is not settled yet, try again in a moment".to_owned()),
+            CancelRefusal::NotSettled => {
+                not_cancellable("its payment is not settled yet, try again in a moment".to_owned())
+            }
             CancelRefusal::NothingToCancel => not_cancellable("there is nothing to cancel".to_owned()),
             CancelRefusal::TooLate { until } => {
                 not_cancellable(format!("its terms allowed cancellation until {}", until.to_rfc3339()))
@@ -307,7 +314,9 @@ impl UserError {
 impl From<Invalid> for UserError {
     fn from(invalid: Invalid) -> Self {
         let field = Some(invalid.field);
-        Self::Basic(BasicError { common: Common { code: UserErrorCode::InvalidInput, message: invalid.message, field } })
+        Self::Basic(BasicError {
+            common: Common { code: UserErrorCode::InvalidInput, message: invalid.message, field },
+        })
     }
 }
 

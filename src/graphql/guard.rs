@@ -2,7 +2,9 @@
 //! parser recurses on the stack), then size and depth by one walk that visits each fragment once.
 
 use async_graphql::parser::parse_query;
-use async_graphql::parser::types::{DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet};
+use async_graphql::parser::types::{
+    DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet,
+};
 use async_graphql::{Name, Positioned};
 use std::collections::HashMap;
 
@@ -119,7 +121,9 @@ fn select(operations: &DocumentOperations, name: Option<&str>) -> Result<Positio
             let mut all = operations.values();
             match (all.next(), all.next()) {
                 (Some(only), None) => Ok(only.clone()),
-                _ => Err(Refused::Validation("operationName is needed: the document has several operations".to_owned())),
+                _ => {
+                    Err(Refused::Validation("operationName is needed: the document has several operations".to_owned()))
+                }
             }
         }
     }
@@ -208,11 +212,15 @@ mod tests {
     #[test]
     fn doubling_fragments_circles_and_deep_brackets_cost_nothing() {
         let doubling = |n: usize| {
-            let fragments: String = (0..n).map(|i| format!("fragment f{i} on T {{ a: x ...f{} ...f{} }} ", i + 1, i + 1)).collect();
+            let fragments: String =
+                (0..n).map(|i| format!("fragment f{i} on T {{ a: x ...f{} ...f{} }} ", i + 1, i + 1)).collect();
             format!("{{ ...f0 }} {fragments} fragment f{n} on T {{ x }}")
         };
         assert!(matches!(refused(&doubling(31)), Refused::TooComplex(_)));
-        assert!(matches!(refused("{ ...a } fragment a on T { ...b } fragment b on T { ...a }"), Refused::Validation(_)));
+        assert!(matches!(
+            refused("{ ...a } fragment a on T { ...b } fragment b on T { ...a }"),
+            Refused::Validation(_)
+        ));
         assert!(matches!(refused(&format!("{{ a(x: {}) }}", "[".repeat(10_000))), Refused::TooComplex(_)));
         assert!(matches!(refused(&"{ a ".repeat(10_000)), Refused::TooComplex(_)));
         assert!(matches!(refused(&format!("{{ {} }}", "a ".repeat(40_000))), Refused::TooComplex(_)));

@@ -10,8 +10,8 @@ use async_graphql::ID;
 use parterre_entity::{BookingId, EventId, HoldId};
 use parterre_schema::money::Currency;
 use parterre_schema::{
-    BestAvailableInput, CancelInput, CheckoutInput, EventFilter, EventSort, HoldSeatsInput, Kind, LocalId, SaleStatus, limits,
-    parse_node_id,
+    BestAvailableInput, CancelInput, CheckoutInput, EventFilter, EventSort, HoldSeatsInput, Kind, LocalId, SaleStatus,
+    limits, parse_node_id,
 };
 use parterre_search as search;
 use sha2::{Digest, Sha256};
@@ -53,8 +53,17 @@ pub(super) async fn hold_request(
         return Err(Invalid::new("", "ask for seats, admissions or best available").into());
     }
     let fingerprint = fingerprint(&format!("{seats:?}{tiers:?}{best:?}"));
-    let request =
-        HoldRequest { hold: HoldId::new(), event, buyer: viewer.subject.clone(), key, fingerprint, seats, tiers, best, layout: layout.clone() };
+    let request = HoldRequest {
+        hold: HoldId::new(),
+        event,
+        buyer: viewer.subject.clone(),
+        key,
+        fingerprint,
+        seats,
+        tiers,
+        best,
+        layout: layout.clone(),
+    };
     Ok((request, layout))
 }
 
@@ -86,12 +95,16 @@ fn best(event: EventId, layout: Option<&Layout>, input: &BestAvailableInput) -> 
     let accessible = within("bestAvailable.accessibleCount", input.accessible_count.unwrap_or(0), 0, quantity)?;
     let local = |ids: &Option<Vec<ID>>, kind: LocalId, count: usize, field: &str| match ids.as_deref() {
         None | Some([]) => Ok(None),
-        Some(ids) if ids.len() > limits::LAYOUT_SECTIONS_MAX => Err(Invalid::new(format!("bestAvailable.{field}"), "too many")),
+        Some(ids) if ids.len() > limits::LAYOUT_SECTIONS_MAX => {
+            Err(Invalid::new(format!("bestAvailable.{field}"), "too many"))
+        }
         Some(ids) => {
             let mut numbers = Vec::with_capacity(ids.len());
             for (index, id) in ids.iter().enumerate() {
                 let number = kind.decode(event, id).filter(|no| usize::try_from(*no).is_ok_and(|no| no < count));
-                let number = number.ok_or_else(|| Invalid::new(format!("bestAvailable.{field}.{index}"), "this event has no such one"))?;
+                let number = number.ok_or_else(|| {
+                    Invalid::new(format!("bestAvailable.{field}.{index}"), "this event has no such one")
+                })?;
                 numbers.push(number);
             }
             numbers.sort_unstable();
@@ -182,22 +195,40 @@ pub(super) fn search_request(
         EventSort::Distance => search::Sort::Distance,
     };
     let drafts_of = viewer.and_then(Viewer::organizer).map(|organizer| organizer.organization.0);
-    Ok(search::Request { text, filter, sort, after: page.1, limit: page.0, now: crate::clock::now().timestamp(), drafts_of, facets })
+    Ok(search::Request {
+        text,
+        filter,
+        sort,
+        after: page.1,
+        limit: page.0,
+        now: crate::clock::now().timestamp(),
+        drafts_of,
+        facets,
+    })
 }
 
 fn search_filter(filter: EventFilter) -> Result<search::Filter, Failure> {
     let bad = |message: &str| Failure::BadInput(message.to_owned());
     let list = |values: Option<Vec<String>>, name: &str| {
         let values = values.unwrap_or_default();
-        let fits = values.len() <= limits::LIST_MAX && values.iter().all(|value| value.chars().count() <= limits::NAME_CHARS_MAX);
+        let fits = values.len() <= limits::LIST_MAX
+            && values.iter().all(|value| value.chars().count() <= limits::NAME_CHARS_MAX);
         if fits { Ok(values) } else { Err(bad(&format!("filter.{name} is too long"))) }
     };
-    let ids = |values: Option<Vec<ID>>, name: &str| list(values.map(|ids| ids.into_iter().map(|id| id.0).collect()), name);
+    let ids =
+        |values: Option<Vec<ID>>, name: &str| list(values.map(|ids| ids.into_iter().map(|id| id.0).collect()), name);
     let day = |date: Option<parterre_schema::Date>, name: &str| {
-        date.map(|date| date.day().map(crate::discovery::day_number).ok_or_else(|| bad(&format!("filter.{name} must be YYYY-MM-DD"))))
-            .transpose()
+        date.map(|date| {
+            date.day()
+                .map(crate::discovery::day_number)
+                .ok_or_else(|| bad(&format!("filter.{name} must be YYYY-MM-DD")))
+        })
+        .transpose()
     };
-    let currency = filter.currency.map(|code| Currency::from_code(&code).ok_or_else(|| bad("filter.currency is not a currency"))).transpose()?;
+    let currency = filter
+        .currency
+        .map(|code| Currency::from_code(&code).ok_or_else(|| bad("filter.currency is not a currency")))
+        .transpose()?;
     let price = |amount: Option<parterre_schema::Decimal>, name: &str| match (amount, currency) {
         (None, _) => Ok(None),
         (Some(_), None) => Err(bad("a price filter needs filter.currency")),
@@ -211,7 +242,9 @@ fn search_filter(filter: EventFilter) -> Result<search::Filter, Failure> {
             && near.radius_km > 0.0
             && near.radius_km <= 20_038.0;
         let circle = search::Near { latitude: near.latitude, longitude: near.longitude, radius_km: near.radius_km };
-        inside.then_some(circle).ok_or_else(|| bad("filter.near must be a place on the earth and a radius up to 20038 km"))
+        inside
+            .then_some(circle)
+            .ok_or_else(|| bad("filter.near must be a place on the earth and a radius up to 20038 km"))
     });
     Ok(search::Filter {
         cities: list(filter.cities, "cities")?,
@@ -221,7 +254,10 @@ fn search_filter(filter: EventFilter) -> Result<search::Filter, Failure> {
         performer_ids: ids(filter.performer_ids, "performerIds")?,
         day_from: day(filter.date_from, "dateFrom")?,
         day_to: day(filter.date_to, "dateTo")?,
-        sale_status: filter.sale_status.filter(|list| !list.is_empty()).map(|list| list.into_iter().map(status).collect()),
+        sale_status: filter
+            .sale_status
+            .filter(|list| !list.is_empty())
+            .map(|list| list.into_iter().map(status).collect()),
         near: near.transpose()?,
         price_min: price(filter.price_min, "priceMin")?,
         price_max: price(filter.price_max, "priceMax")?,

@@ -4,10 +4,10 @@ use super::errors::{Failure, Refused, UserError};
 use super::inputs::{cancel_request, checkout_request, hold_request, named};
 use super::objects::{Booking, Event, Hold, Layout, LayoutNote, Performer, Venue, WaitingRoom};
 use super::payloads::{
-    BlockSeatsPayload, CancelEventPayload, CancelEventProgress, CancelPayload, CheckoutPayload, CreateEventPayload, CreateLayoutPayload,
-    CreatePerformerPayload, CreateVenuePayload, HoldSeatsPayload, JoinWaitingRoomPayload, LeaveWaitingRoomPayload,
-    PauseSalesPayload, PublishEventPayload, ReleaseHoldPayload, ResumeSalesPayload, UpdateEventPayload, UpdatePerformerPayload,
-    UpdateVenuePayload, answer,
+    BlockSeatsPayload, CancelEventPayload, CancelEventProgress, CancelPayload, CheckoutPayload, CreateEventPayload,
+    CreateLayoutPayload, CreatePerformerPayload, CreateVenuePayload, HoldSeatsPayload, JoinWaitingRoomPayload,
+    LeaveWaitingRoomPayload, PauseSalesPayload, PublishEventPayload, ReleaseHoldPayload, ResumeSalesPayload,
+    UpdateEventPayload, UpdatePerformerPayload, UpdateVenuePayload, answer,
 };
 use super::{Nullable, loaders, services, viewer};
 use crate::audit::Organizer;
@@ -16,9 +16,10 @@ use crate::inventory::Answer;
 use async_graphql::{Context, ID, Object};
 use parterre_entity::{BookingFailure, BookingId, BookingState, EventId, HoldId, HoldState, event};
 use parterre_schema::{
-    BlockSeatsInput, CancelEventInput, CancelInput, CheckoutInput, CreateEventInput, CreateLayoutInput, CreatePerformerInput,
-    CreateVenueInput, HoldSeatsInput, JoinWaitingRoomInput, Kind, LeaveWaitingRoomInput, PauseSalesInput, PublishEventInput,
-    ReleaseHoldInput, ResumeSalesInput, UpdateEventInput, UpdatePerformerInput, UpdateVenueInput, Version,
+    BlockSeatsInput, CancelEventInput, CancelInput, CheckoutInput, CreateEventInput, CreateLayoutInput,
+    CreatePerformerInput, CreateVenueInput, HoldSeatsInput, JoinWaitingRoomInput, Kind, LeaveWaitingRoomInput,
+    PauseSalesInput, PublishEventInput, ReleaseHoldInput, ResumeSalesInput, UpdateEventInput, UpdatePerformerInput,
+    UpdateVenueInput, Version,
 };
 
 /// Writes.
@@ -35,7 +36,11 @@ fn organizer(ctx: &Context<'_>) -> Result<Organizer, Refused> {
 #[Object]
 impl Mutation {
     /// Joins an event's waiting room, or keeps the place one has.
-    async fn join_waiting_room(&self, ctx: &Context<'_>, input: JoinWaitingRoomInput) -> Nullable<JoinWaitingRoomPayload> {
+    async fn join_waiting_room(
+        &self,
+        ctx: &Context<'_>,
+        input: JoinWaitingRoomInput,
+    ) -> Nullable<JoinWaitingRoomPayload> {
         let joined = async {
             viewer(ctx)?;
             let event = visible_event(ctx, &input.event_id).await?;
@@ -45,7 +50,11 @@ impl Mutation {
     }
 
     /// Leaves an event's waiting room and gives the place up.
-    async fn leave_waiting_room(&self, ctx: &Context<'_>, input: LeaveWaitingRoomInput) -> Nullable<LeaveWaitingRoomPayload> {
+    async fn leave_waiting_room(
+        &self,
+        ctx: &Context<'_>,
+        input: LeaveWaitingRoomInput,
+    ) -> Nullable<LeaveWaitingRoomPayload> {
         let left = async {
             viewer(ctx)?;
             visible_event(ctx, &input.event_id).await?;
@@ -142,7 +151,11 @@ impl Mutation {
     }
 
     /// Edits a performer that one's organization created.
-    async fn update_performer(&self, ctx: &Context<'_>, input: UpdatePerformerInput) -> Nullable<UpdatePerformerPayload> {
+    async fn update_performer(
+        &self,
+        ctx: &Context<'_>,
+        input: UpdatePerformerInput,
+    ) -> Nullable<UpdatePerformerPayload> {
         let edited = async {
             let who = organizer(ctx)?;
             Ok(UpdatePerformerPayload::of(Performer(services(ctx).catalogue.update_performer(&who, &input).await?)))
@@ -151,7 +164,11 @@ impl Mutation {
     }
 
     /// Creates a performer.
-    async fn create_performer(&self, ctx: &Context<'_>, input: CreatePerformerInput) -> Nullable<CreatePerformerPayload> {
+    async fn create_performer(
+        &self,
+        ctx: &Context<'_>,
+        input: CreatePerformerInput,
+    ) -> Nullable<CreatePerformerPayload> {
         let made = async {
             let who = organizer(ctx)?;
             Ok(CreatePerformerPayload::of(Performer(services(ctx).catalogue.create_performer(&who, &input).await?)))
@@ -182,19 +199,28 @@ impl Mutation {
     /// Shows a draft to everyone and sells it inside its sale window.
     async fn publish_event(&self, ctx: &Context<'_>, input: PublishEventInput) -> Nullable<PublishEventPayload> {
         let step = (SaleStep::Publish, input.reason.as_deref());
-        answer(step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(PublishEventPayload::of), PublishEventPayload::refused)
+        answer(
+            step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(PublishEventPayload::of),
+            PublishEventPayload::refused,
+        )
     }
 
     /// Stops new holds. Holds and bookings that exist go on.
     async fn pause_sales(&self, ctx: &Context<'_>, input: PauseSalesInput) -> Nullable<PauseSalesPayload> {
         let step = (SaleStep::Pause, input.reason.as_deref());
-        answer(step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(PauseSalesPayload::of), PauseSalesPayload::refused)
+        answer(
+            step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(PauseSalesPayload::of),
+            PauseSalesPayload::refused,
+        )
     }
 
     /// Ends a pause.
     async fn resume_sales(&self, ctx: &Context<'_>, input: ResumeSalesInput) -> Nullable<ResumeSalesPayload> {
         let step = (SaleStep::Resume, input.reason.as_deref());
-        answer(step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(ResumeSalesPayload::of), ResumeSalesPayload::refused)
+        answer(
+            step_event(ctx, (&input.event_id, &input.expected_version), step).await.map(ResumeSalesPayload::of),
+            ResumeSalesPayload::refused,
+        )
     }
 
     /// Calls an event off for good: nothing is sold from then on, and every confirmed booking is refunded in full,

@@ -3,16 +3,16 @@
 use super::errors::Failure;
 use super::inputs::{of_kind, search_request, status_word};
 use super::objects::{
-    Booking, BookingConnection, Event, EventSearchConnection, EventSearchEdge, Facet, FacetBucket, Hold, HoldConnection,
-    Layout, Node, Organizer, PageInfo, Payment, Performer, Refund, SeatMap, Ticket, Venue, WaitingRoom, read_page,
-    read_search_cursor, search_cursor,
+    Booking, BookingConnection, Event, EventSearchConnection, EventSearchEdge, Facet, FacetBucket, Hold,
+    HoldConnection, Layout, Node, Organizer, PageInfo, Payment, Performer, Refund, SeatMap, Ticket, Venue, WaitingRoom,
+    read_page, read_search_cursor, search_cursor,
 };
 use super::{Nullable, loaders, services, viewer, viewer_opt};
 use crate::booking;
 use async_graphql::{Context, ID, Object, Result};
 use parterre_entity::{
-    BookingId, BookingState, EventId, EventState, HoldId, HoldState, LayoutId, OrganizationId, PaymentId, PerformerId, RefundId,
-    TicketId, VenueId, event,
+    BookingId, BookingState, EventId, EventState, HoldId, HoldState, LayoutId, OrganizationId, PaymentId, PerformerId,
+    RefundId, TicketId, VenueId, event,
 };
 use parterre_schema::{
     BookingStatus, EventFilter, EventSort, FacetField, HoldStatus, Kind, LocalId, limits, node_id, parse_node_id,
@@ -384,11 +384,17 @@ async fn facet_objects(ctx: &Context<'_>, facets: &parterre_search::Facets) -> R
         plain(FacetField::Category, top(&facets.category)),
         Facet {
             field: FacetField::Performer,
-            buckets: performers.into_iter().map(|(value, count)| bucket(value.clone(), performer_label(&value), count)).collect(),
+            buckets: performers
+                .into_iter()
+                .map(|(value, count)| bucket(value.clone(), performer_label(&value), count))
+                .collect(),
         },
         Facet {
             field: FacetField::Venue,
-            buckets: venues.into_iter().map(|(value, count)| bucket(value.clone(), venue_label(&value), count)).collect(),
+            buckets: venues
+                .into_iter()
+                .map(|(value, count)| bucket(value.clone(), venue_label(&value), count))
+                .collect(),
         },
         plain(FacetField::SaleStatus, top(&statuses)),
         plain(FacetField::Month, top(&facets.month)),

@@ -3,7 +3,8 @@
 use super::errors::Failure;
 use super::inputs::of_kind;
 use super::objects::{
-    Booking, SeatChange, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate, TierChange, WaitingRoom, status_of,
+    Booking, SeatChange, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate, TierChange, WaitingRoom,
+    status_of,
 };
 use super::query::{event_for, own_booking, wanted_sections};
 use super::{services, viewer};
@@ -36,7 +37,9 @@ impl Subscription {
         ctx: &Context<'ctx>,
         #[graphql(desc = "The event.")] event_id: ID,
         #[graphql(desc = "Only these sections; null: all.")] section_ids: Option<Vec<ID>>,
-        #[graphql(desc = "The last version you have: what you missed follows, or a snapshot.")] after_version: Option<SeatMapVersion>,
+        #[graphql(desc = "The last version you have: what you missed follows, or a snapshot.")] after_version: Option<
+            SeatMapVersion,
+        >,
     ) -> Result<impl Stream<Item = Result<SeatMapUpdate>> + 'ctx> {
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
         let event = event_for(ctx, id).await?.ok_or_else(refused)?;
@@ -50,7 +53,11 @@ impl Subscription {
     }
 
     /// A buyer's own booking: as it is now, then whenever it, its payment, refunds or tickets change.
-    async fn booking_updated<'ctx>(&self, ctx: &Context<'ctx>, id: ID) -> Result<impl Stream<Item = Result<Booking>> + 'ctx> {
+    async fn booking_updated<'ctx>(
+        &self,
+        ctx: &Context<'ctx>,
+        id: ID,
+    ) -> Result<impl Stream<Item = Result<Booking>> + 'ctx> {
         viewer(ctx)?;
         let id = BookingId(of_kind(Kind::Booking, &id).ok_or_else(refused)?);
         let mut hints = services(ctx).bus.subscribe();
@@ -83,7 +90,11 @@ impl Subscription {
     }
 
     /// Where the buyer stands in an event's waiting room: now, then whenever that changes.
-    async fn waiting_room_updated<'ctx>(&self, ctx: &Context<'ctx>, event_id: ID) -> Result<impl Stream<Item = Result<WaitingRoom>> + 'ctx> {
+    async fn waiting_room_updated<'ctx>(
+        &self,
+        ctx: &Context<'ctx>,
+        event_id: ID,
+    ) -> Result<impl Stream<Item = Result<WaitingRoom>> + 'ctx> {
         viewer(ctx)?;
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
         event_for(ctx, id).await?.ok_or_else(refused)?;
@@ -151,7 +162,10 @@ impl Watch {
         let tier_changes: Vec<TierChange> = told
             .tiers
             .iter()
-            .map(|(tier, available)| TierChange { tier_id: LocalId::Tier.encode(self.event.id, *tier), available: *available })
+            .map(|(tier, available)| TierChange {
+                tier_id: LocalId::Tier.encode(self.event.id, *tier),
+                available: *available,
+            })
             .collect();
         if (changes.is_empty() && tier_changes.is_empty()) || *from.0 == told.version {
             return None;

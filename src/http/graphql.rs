@@ -5,8 +5,8 @@ use crate::app::App;
 use crate::auth::Role;
 use crate::graphql::guard::{self, Accepted, Refused};
 use async_graphql::parser::types::OperationType;
-use async_graphql_axum::GraphQLProtocol;
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables};
+use async_graphql_axum::GraphQLProtocol;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -43,7 +43,11 @@ pub(super) struct AskedByGet {
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let accept = Accept::of(&headers);
     if !is_json(&headers) {
-        return accept.refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, TopLevelCode::BadUserInput, "send Content-Type: application/json");
+        return accept.refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            TopLevelCode::BadUserInput,
+            "send Content-Type: application/json",
+        );
     }
     let claims = claims(&app, &headers);
     let organizer = claims.as_ref().is_some_and(|claims| claims.role == Role::Organizer);
@@ -104,7 +108,8 @@ async fn run(
     };
     match accepted.kind {
         OperationType::Mutation if by_get => {
-            let mut response = accept.refuse(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, "send mutations by POST");
+            let mut response =
+                accept.refuse(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, "send mutations by POST");
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
@@ -118,7 +123,13 @@ async fn run(
     if let Some(claims) = claims {
         match viewer(&app, &claims).await {
             Ok(viewer) => request = request.data(viewer),
-            Err(_) => return accept.refuse(StatusCode::SERVICE_UNAVAILABLE, TopLevelCode::ServiceUnavailable, "the database does not answer"),
+            Err(_) => {
+                return accept.refuse(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    TopLevelCode::ServiceUnavailable,
+                    "the database does not answer",
+                );
+            }
         }
     }
     // In a task of its own: a client who hangs up does not cancel a write half way.
@@ -182,17 +193,24 @@ impl Accept {
     fn refuse(self, status: StatusCode, code: TopLevelCode, message: &str) -> Response {
         let body = json!({ "errors": [{ "message": message, "extensions": { "code": code.as_str() } }] });
         // With application/json a document's own errors are told with 200.
-        let about_document = matches!(code, TopLevelCode::ParseFailed | TopLevelCode::ValidationFailed | TopLevelCode::TooComplex);
+        let about_document =
+            matches!(code, TopLevelCode::ParseFailed | TopLevelCode::ValidationFailed | TopLevelCode::TooComplex);
         let status = if about_document && matches!(self, Self::Json) { StatusCode::OK } else { status };
         (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
     }
 
     fn answer(self, mut response: GraphqlResponse) -> Response {
-        let refused = response.data == async_graphql::Value::Null && !response.errors.is_empty() && response.errors.iter().all(|error| error.path.is_empty());
+        let refused = response.data == async_graphql::Value::Null
+            && !response.errors.is_empty()
+            && response.errors.iter().all(|error| error.path.is_empty());
         response.errors = response.errors.into_iter().map(with_code).collect();
         let status = if refused && matches!(self, Self::Graphql) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         // A document that was not executed has no data, not even null. Keys stay in the order they were asked for.
-        let body = if refused { serde_json::to_string(&json!({ "errors": response.errors })) } else { serde_json::to_string(&response) };
+        let body = if refused {
+            serde_json::to_string(&json!({ "errors": response.errors }))
+        } else {
+            serde_json::to_string(&response)
+        };
         (status, [(header::CONTENT_TYPE, self.content_type())], body.unwrap_or_default()).into_response()
     }
 }
@@ -201,7 +219,8 @@ impl Accept {
 pub(super) fn with_code(mut error: ServerError) -> ServerError {
     let coded = error.extensions.as_ref().is_some_and(|extensions| extensions.get("code").is_some());
     if !coded {
-        let about_values = error.message.contains("Invalid value") || error.message.contains("variable") || !error.path.is_empty();
+        let about_values =
+            error.message.contains("Invalid value") || error.message.contains("variable") || !error.path.is_empty();
         let code = if about_values { TopLevelCode::BadUserInput } else { TopLevelCode::ValidationFailed };
         error.extensions.get_or_insert_default().set("code", code.as_str());
     }

@@ -29,7 +29,11 @@ pub(super) async fn to_graphiql() -> Redirect {
 /// GraphiQL with the example operations in tabs and, in development, a buyer's token filled in.
 pub(super) async fn graphiql(State(app): State<App>) -> Response {
     let Some(page) = Built::get("index.html") else { return StatusCode::NOT_FOUND.into_response() };
-    let token = app.config.playground_token.then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_secs(86_400)).ok()).flatten();
+    let token = app
+        .config
+        .playground_token
+        .then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_secs(86_400)).ok())
+        .flatten();
     let mut names: Vec<String> = Operations::iter().map(|name| name.into_owned()).collect();
     names.sort();
     let demo_event = app.demo_event.get().map_or("evt_demo", String::as_str);

@@ -36,11 +36,13 @@ pub(super) fn open(app: App, upgrade: WebSocketUpgrade, protocol: GraphQLProtoco
 /// Reads the token of `connection_init`: `{"authorization": "Bearer …"}`. None is fine: maps are public.
 async fn authenticate(app: App, payload: serde_json::Value) -> async_graphql::Result<Data> {
     let mut data = Data::default();
-    let header = payload.get("authorization").or_else(|| payload.get("Authorization")).and_then(serde_json::Value::as_str);
+    let header =
+        payload.get("authorization").or_else(|| payload.get("Authorization")).and_then(serde_json::Value::as_str);
     if let Some(header) = header {
         let token = bearer(header).ok_or_else(|| async_graphql::Error::new("authorization must be a bearer token"))?;
         let claims = app.tokens.read(token).map_err(|error| async_graphql::Error::new(error.to_string()))?;
-        let viewer = viewer(&app, &claims).await.map_err(|_| async_graphql::Error::new("the database does not answer"))?;
+        let viewer =
+            viewer(&app, &claims).await.map_err(|_| async_graphql::Error::new("the database does not answer"))?;
         data.insert(viewer);
     }
     Ok(data)

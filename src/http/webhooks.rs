@@ -43,7 +43,9 @@ pub(super) async fn receive(State(app): State<App>, headers: HeaderMap, body: Bo
 
 /// Whether one of the active secrets signed these bytes at a time near now. Constant time in the signature.
 fn is_signed(secrets: &[Secret], header: &str, body: &[u8], now: i64) -> bool {
-    let part = |name: &'static str| header.split(',').filter_map(move |part| part.trim().strip_prefix(name)?.strip_prefix('='));
+    let part = |name: &'static str| {
+        header.split(',').filter_map(move |part| part.trim().strip_prefix(name)?.strip_prefix('='))
+    };
     let Some(at) = part("t").next().and_then(|text| text.parse::<i64>().ok()) else { return false };
     if (now - at).abs() > TOLERANCE_SECONDS {
         return false;

@@ -43,6 +43,16 @@ impl db::MayRepeat for BatchError {
     }
 }
 
+impl BatchError {
+    /// Whether the database itself is away, so that asking it again at once is of no use.
+    pub(super) fn is_connection(&self) -> bool {
+        match self {
+            Self::Database(error) | Self::Commit(CommitError::RolledBack(error)) => db::is_connection(error),
+            Self::Commit(CommitError::Unknown(_)) => false,
+        }
+    }
+}
+
 /// How best-available candidates are locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Candidates {
@@ -130,9 +140,10 @@ async fn attempt(db: &Db, requests: &[HoldRequest], candidates: Candidates) -> R
 
 /// Whether a best-available request got nothing although others might have let go of something.
 fn came_up_short(requests: &[HoldRequest], outcomes: &[Outcome]) -> bool {
-    requests.iter().zip(outcomes).any(|(request, outcome)| {
-        request.best.is_some() && matches!(outcome, Outcome::Refused(Refusal::SoldOut(_)))
-    })
+    requests
+        .iter()
+        .zip(outcomes)
+        .any(|(request, outcome)| request.best.is_some() && matches!(outcome, Outcome::Refused(Refusal::SoldOut(_))))
 }
 
 async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Tables, DbErr> {
@@ -154,6 +165,7 @@ async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Table
     }
     let ids: BTreeSet<Uuid> = requests.iter().map(|request| request.event.0).collect();
     let ids: Vec<Uuid> = ids.into_iter().collect();
+    db::share_gates(tx, ids.clone()).await?;
     let rows = Row::find_by_statement(sql!(
         "SELECT id, state, on_sale_at, off_sale_at, hold_seconds, max_seats_per_buyer, currency
          FROM event WHERE id = ANY ($1) ORDER BY id FOR SHARE",
@@ -341,15 +353,21 @@ async fn lock_candidates(
     for _ in 0..CHOOSING_ROUNDS {
         let mut chosen: BTreeSet<(EventId, i32)> = BTreeSet::new();
         let mut proposed: Vec<(usize, EventId, Vec<i32>)> = Vec::new();
+        // The same wish as one that found nothing finds nothing either.
+        let mut hopeless: Vec<(EventId, best::Best)> = Vec::new();
         for (index, request) in requests.iter().enumerate() {
             let (Some(want), Some(layout)) = (&request.best, &request.layout) else { continue };
-            if picks.contains_key(&index) || is_known(request, tables) {
+            let settled = picks.contains_key(&index) || is_known(request, tables) || request.exceeds_limit(tables);
+            if settled || hopeless.contains(&(request.event, want.clone())) {
                 continue;
             }
             let is_free = |seat| free.contains(&(request.event, seat)) && !chosen.contains(&(request.event, seat));
-            if let Some(seats) = best::choose(layout, &is_free, want) {
-                chosen.extend(seats.iter().map(|seat| (request.event, *seat)));
-                proposed.push((index, request.event, seats));
+            match best::choose(layout, &is_free, want) {
+                Some(seats) => {
+                    chosen.extend(seats.iter().map(|seat| (request.event, *seat)));
+                    proposed.push((index, request.event, seats));
+                }
+                None => hopeless.push((request.event, want.clone())),
             }
         }
         if proposed.is_empty() {
@@ -373,8 +391,11 @@ async fn lock_candidates(
             }
         }
     }
-    let unserved = requests.iter().enumerate().any(|(index, request)| request.best.is_some() && !picks.contains_key(&index));
-    Ok((picks, others_were_at_some && unserved))
+    let unserved =
+        requests.iter().enumerate().any(|(index, request)| request.best.is_some() && !picks.contains_key(&index));
+    // Seats were set aside for others of this batch, who may yet be refused: then the ordered pass has the last word.
+    let may_come_free = others_were_at_some || !picks.is_empty();
+    Ok((picks, may_come_free && unserved))
 }
 
 async fn lock_tiers(tx: &Transaction, requests: &[HoldRequest], tables: &mut Tables) -> Result<(), DbErr> {
@@ -448,10 +469,6 @@ async fn reclaim_overdue_admissions(
     tables: &mut Tables,
     now: DateTime<Utc>,
 ) -> Result<(), DbErr> {
-    #[derive(FromQueryResult)]
-    struct Row {
-        returned: i64,
-    }
     let mut wanted: BTreeMap<(EventId, i16), i32> = BTreeMap::new();
     for request in requests.iter().filter(|request| !is_known(request, tables)) {
         for (tier, quantity) in &request.tiers {
@@ -460,31 +477,43 @@ async fn reclaim_overdue_admissions(
         }
     }
     for ((event, tier), quantity) in wanted {
-        let Some(row) = tables.tiers.get_mut(&(event, tier)).filter(|row| row.available < quantity) else { continue };
-        let returned = Row::find_by_statement(sql!(
-            "WITH overdue AS MATERIALIZED (
-                 SELECT hold.id FROM hold
-                 WHERE hold.id IN (SELECT hold_id FROM hold_item WHERE event_id = $1 AND tier_no = $2 AND state = 'HELD')
-                   AND hold.status = 'ACTIVE' AND hold.deadline <= $3
-                 ORDER BY hold.id FOR NO KEY UPDATE SKIP LOCKED),
-             items AS (
-                 UPDATE hold_item SET state = 'RETURNED' FROM overdue
-                 WHERE hold_item.hold_id = overdue.id AND tier_no = $2 AND state = 'HELD' RETURNING quantity),
-             total AS (SELECT coalesce(sum(quantity), 0)::int AS returned FROM items),
-             moved AS (
-                 UPDATE event_tier SET available = available + total.returned, held = held - total.returned FROM total
-                 WHERE event_id = $1 AND tier_no = $2 AND total.returned > 0 RETURNING event_tier.tier_no)
-             SELECT total.returned::bigint AS returned FROM total LEFT JOIN moved ON true",
-            event,
-            tier,
-            now
-        ))
-        .one(&**tx)
-        .await?
-        .map_or(0, |row| row.returned);
-        row.available = row.available.saturating_add(i32::try_from(returned).unwrap_or(0));
+        if tables.tiers.get(&(event, tier)).is_none_or(|row| row.available >= quantity) {
+            continue;
+        }
+        let returned = reclaim(tx, event, tier, now).await?;
+        if returned > 0 {
+            tables.reclaimed.insert((event, tier));
+        }
+        if let Some(row) = tables.tiers.get_mut(&(event, tier)) {
+            row.available = row.available.saturating_add(returned);
+        }
     }
     Ok(())
+}
+
+/// Takes back what overdue holds still have of a tier, whose row is locked. Returns how many admissions that were.
+pub(super) async fn reclaim(tx: &Transaction, event: EventId, tier: i16, now: DateTime<Utc>) -> Result<i32, DbErr> {
+    let row = db::Single::<i32>::find_by_statement(sql!(
+        "WITH overdue AS MATERIALIZED (
+             SELECT hold.id FROM hold
+             WHERE hold.id IN (SELECT hold_id FROM hold_item WHERE event_id = $1 AND tier_no = $2 AND state = 'HELD')
+               AND hold.status = 'ACTIVE' AND hold.deadline <= $3
+             ORDER BY hold.id FOR NO KEY UPDATE SKIP LOCKED),
+         items AS (
+             UPDATE hold_item SET state = 'RETURNED' FROM overdue
+             WHERE hold_item.hold_id = overdue.id AND tier_no = $2 AND state = 'HELD' RETURNING quantity),
+         total AS (SELECT coalesce(sum(quantity), 0)::int AS returned FROM items),
+         moved AS (
+             UPDATE event_tier SET available = available + total.returned, held = held - total.returned FROM total
+             WHERE event_id = $1 AND tier_no = $2 AND total.returned > 0 RETURNING event_tier.tier_no)
+         SELECT total.returned AS value FROM total LEFT JOIN moved ON true",
+        event,
+        tier,
+        now
+    ))
+    .one(&**tx)
+    .await?;
+    Ok(row.map_or(0, |row| row.value))
 }
 
 async fn write_seats(tx: &Transaction, won: &[(&HoldRequest, &NewHold)]) -> Result<(), DbErr> {
@@ -628,6 +657,12 @@ async fn tell(
                 let available = tables.tiers.get(&(request.event, *tier)).map_or(0, |row| row.available);
                 bump.tier(request.event, *tier, available, 0);
             }
+        }
+    }
+    for (event, tier) in &tables.reclaimed {
+        if counted.insert((*event, *tier)) {
+            let available = tables.tiers.get(&(*event, *tier)).map_or(0, |row| row.available);
+            bump.tier(*event, *tier, available, 0);
         }
     }
     let deltas = counters::bump(tx, bump).await?;

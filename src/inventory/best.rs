@@ -79,7 +79,8 @@ fn window(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best) -> Option
                     continue;
                 }
                 let orphans = orphans(is_free, &run, &candidate);
-                let from_middle = (f64::midpoint(f64::from(candidate.start), f64::from(candidate.end - 1)) - middle).abs();
+                let from_middle =
+                    (f64::midpoint(f64::from(candidate.start), f64::from(candidate.end - 1)) - middle).abs();
                 let better = best_of_row.as_ref().is_none_or(|(o, d, _)| (orphans, from_middle) < (*o, *d));
                 if better {
                     best_of_row = Some((orphans, from_middle, candidate));

@@ -139,7 +139,11 @@ pub(super) async fn release(db: &Db, hold: HoldId, buyer: &str) -> Result<Vec<Ar
             return Ok(Vec::new());
         }
     }
-    let event = if row.status_at(db::clock(&*tx).await?) == HoldState::Expired { HoldEvent::Expire } else { HoldEvent::Release };
+    let event = if row.status_at(db::clock(&*tx).await?) == HoldState::Expired {
+        HoldEvent::Expire
+    } else {
+        HoldEvent::Release
+    };
     let deltas = end(&tx, &row, event).await?;
     tx.commit().await?;
     Ok(deltas)
@@ -170,10 +174,14 @@ pub(super) async fn expire_some(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>)
     .await?;
     let (mut ended, mut deltas) = (0, Vec::new());
     for hold in overdue {
-        let found = db::repeating(|| expire_one(db, hold.id)).await?;
-        if let Some(found) = found {
-            ended += 1;
-            deltas.extend(found);
+        match db::repeating(|| expire_one(db, hold.id)).await {
+            Ok(Some(found)) => {
+                ended += 1;
+                deltas.extend(found);
+            }
+            Ok(None) => {}
+            // One that fails must not keep the others from ending.
+            Err(error) => tracing::warn!(hold.id = %hold.id, %error, "an overdue hold could not be ended yet"),
         }
     }
     Ok((ended, deltas))

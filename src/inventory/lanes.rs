@@ -60,7 +60,12 @@ impl Lanes {
         let senders = (0..count.max(1))
             .map(|_| {
                 let (sender, receiver) = mpsc::channel(16 * BATCH_MAX);
-                let lane = Lane { db: db.clone(), bus: Arc::clone(bus), outbox: Arc::clone(outbox), waiting: Arc::clone(&waiting) };
+                let lane = Lane {
+                    db: db.clone(),
+                    bus: Arc::clone(bus),
+                    outbox: Arc::clone(outbox),
+                    waiting: Arc::clone(&waiting),
+                };
                 tasks.spawn(lane.run(receiver));
                 sender
             })
@@ -139,6 +144,10 @@ impl Lane {
         match db::repeating(|| batch::settle(&self.db, requests)).await {
             Ok(settled) => self.publish(settled).await,
             Err(error) if requests.len() == 1 => vec![Err(explain(&error))],
+            Err(error) if error.is_connection() => {
+                tracing::warn!(%error, requests = requests.len(), "the database does not answer, a batch of holds is sent away");
+                requests.iter().map(|_| Err(explain(&error))).collect()
+            }
             Err(error) => {
                 tracing::warn!(%error, requests = requests.len(), "a batch of holds failed, settling its requests one by one");
                 let mut answers = Vec::with_capacity(requests.len());
@@ -171,7 +180,7 @@ pub(super) async fn publish(bus: &dyn Bus, outbox: &Notify, deltas: Vec<Arc<crat
 }
 
 fn explain(error: &BatchError) -> LaneError {
-    if error.may_repeat() {
+    if error.may_repeat() || error.is_connection() {
         return LaneError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
     }
     match error {

@@ -27,7 +27,11 @@ struct Item {
 
 /// Sells a hold's items to its booking although the hold is over. The event, the buyer's quota, the hold, the booking
 /// and the payment are locked by the caller.
-pub async fn sell_late(tx: &Transaction, items: Items, buyer: &str) -> Result<Result<Vec<Arc<SeatsDelta>>, Gone>, DbErr> {
+pub async fn sell_late(
+    tx: &Transaction,
+    items: Items,
+    buyer: &str,
+) -> Result<Result<Vec<Arc<SeatsDelta>>, Gone>, DbErr> {
     let wanted = Item::find_by_statement(sql!(
         "SELECT seat_no, tier_no, quantity, state FROM hold_item WHERE hold_id = $1 ORDER BY seat_no, tier_no",
         items.hold
@@ -39,8 +43,13 @@ pub async fn sell_late(tx: &Transaction, items: Items, buyer: &str) -> Result<Re
     }
     let seats: Vec<i32> = wanted.iter().filter_map(|item| item.seat_no).collect();
     let locked = lock_seats(tx, items, seats.clone()).await?;
-    let tiers = lock_tiers(tx, items, &wanted).await?;
+    let mut tiers = lock_tiers(tx, items, &wanted).await?;
     let now = db::clock(&**tx).await?;
+    for (tier, share) in &mut tiers {
+        if share.returned > share.available {
+            share.available += super::batch::reclaim(tx, items.event, *tier, now).await?;
+        }
+    }
     let seats_free = locked.len() == seats.len() && locked.iter().all(|seat| seat.is_ours_to_take(items.hold, now));
     let tiers_free = tiers.values().all(|tier| tier.returned <= tier.available);
     if !seats_free || !tiers_free || !within_limit(tx, items, buyer, &wanted).await? {

@@ -4,7 +4,7 @@ use super::best::Best;
 use crate::catalogue::Layout;
 use chrono::{DateTime, Duration, Utc};
 use parterre_entity::{EventId, EventState, HoldId, SeatState};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What a buyer asks for: all of it, or none of it.
@@ -31,6 +31,12 @@ pub struct HoldRequest {
 }
 
 impl HoldRequest {
+    /// Whether it asks for more than one buyer may ever have of its event.
+    #[must_use]
+    pub fn exceeds_limit(&self, tables: &Tables) -> bool {
+        tables.events.get(&self.event).is_none_or(|event| self.wanted() > i64::from(event.max_seats_per_buyer))
+    }
+
     /// Seats and admissions together.
     fn wanted(&self) -> i64 {
         let seats = i64::try_from(self.seats.len()).unwrap_or(i64::MAX);
@@ -103,6 +109,8 @@ pub struct Tables {
     pub tiers: HashMap<(EventId, i16), TierRow>,
     /// What each buyer has of an event already.
     pub had: HashMap<(EventId, String), i64>,
+    /// Tiers to which overdue holds gave something back.
+    pub reclaimed: BTreeSet<(EventId, i16)>,
     /// What a buyer's keys were used for.
     pub keys: HashMap<(EventId, String, String), (String, HoldId)>,
 }
@@ -193,7 +201,12 @@ pub enum Outcome {
 pub type Picker<'a> = dyn FnMut(usize, &HoldRequest, &Tables) -> Option<Vec<i32>> + Send + 'a;
 
 /// Settles a batch in arrival order. A request gets all it asked for, or nothing and the list of what was in the way.
-pub fn decide(requests: &[HoldRequest], tables: &mut Tables, pick: &mut Picker<'_>, now: DateTime<Utc>) -> Vec<Outcome> {
+pub fn decide(
+    requests: &[HoldRequest],
+    tables: &mut Tables,
+    pick: &mut Picker<'_>,
+    now: DateTime<Utc>,
+) -> Vec<Outcome> {
     requests
         .iter()
         .enumerate()
@@ -226,7 +239,9 @@ fn settle(
     if event.state != EventState::Published || now < event.on_sale_at || event.off_sale_at <= now {
         return Err(Refusal::SaleNotOpen);
     }
-    if let Some(unknown) = request.tiers.iter().position(|(tier, _)| !tables.tiers.contains_key(&(request.event, *tier))) {
+    if let Some(unknown) =
+        request.tiers.iter().position(|(tier, _)| !tables.tiers.contains_key(&(request.event, *tier)))
+    {
         return Err(Refusal::UnknownTier(unknown));
     }
     let had = tables.had.get(&(request.event, request.buyer.clone())).copied().unwrap_or(0);
@@ -367,7 +382,8 @@ mod tests {
     #[test]
     fn first_come_first_served_and_all_or_none() {
         let mut stage = Stage::new(4, 0);
-        let requests = [stage.ask("mina", "a", &[0, 1], 0), stage.ask("leo", "a", &[1, 2], 0), stage.ask("ada", "a", &[2, 3], 0)];
+        let requests =
+            [stage.ask("mina", "a", &[0, 1], 0), stage.ask("leo", "a", &[1, 2], 0), stage.ask("ada", "a", &[2, 3], 0)];
         let outcomes = stage.decide(&requests, at(1));
         assert!(held(&outcomes[0]) && held(&outcomes[2]));
         let Outcome::Refused(Refusal::SeatsUnavailable(conflicts)) = &outcomes[1] else { panic!("{outcomes:?}") };
@@ -396,10 +412,10 @@ mod tests {
         assert!(held(&stage.decide(std::slice::from_ref(&first), at(1))[0]));
         let again = stage.ask("mina", "k", &[0], 0);
         let other = stage.ask("mina", "k", &[1], 0);
-        assert_eq!(stage.decide(&[again, other], at(5000)), [
-            Outcome::Replayed(first.hold),
-            Outcome::Refused(Refusal::KeyReused)
-        ]);
+        assert_eq!(
+            stage.decide(&[again, other], at(5000)),
+            [Outcome::Replayed(first.hold), Outcome::Refused(Refusal::KeyReused)]
+        );
     }
 
     #[test]

@@ -43,12 +43,48 @@ impl Shift {
         use ItemState as I;
         use SeatState as S;
         match self {
-            Self::Convert => Plan { item: (I::Held, I::Pending), seat: (S::Held, S::Pending), letter: 'H', remaining: 0, all_or_none: true },
-            Self::Sell => Plan { item: (I::Pending, I::Sold), seat: (S::Pending, S::Sold), letter: 'S', remaining: -1, all_or_none: true },
-            Self::Release => Plan { item: (I::Held, I::Returned), seat: (S::Held, S::Available), letter: 'A', remaining: 0, all_or_none: false },
-            Self::Return => Plan { item: (I::Pending, I::Returned), seat: (S::Pending, S::Available), letter: 'A', remaining: 0, all_or_none: true },
-            Self::Resell => Plan { item: (I::Sold, I::Returned), seat: (S::Sold, S::Available), letter: 'A', remaining: 1, all_or_none: true },
-            Self::Withdraw => Plan { item: (I::Sold, I::Withdrawn), seat: (S::Sold, S::Blocked), letter: 'B', remaining: 0, all_or_none: true },
+            Self::Convert => Plan {
+                item: (I::Held, I::Pending),
+                seat: (S::Held, S::Pending),
+                letter: 'H',
+                remaining: 0,
+                all_or_none: true,
+            },
+            Self::Sell => Plan {
+                item: (I::Pending, I::Sold),
+                seat: (S::Pending, S::Sold),
+                letter: 'S',
+                remaining: -1,
+                all_or_none: true,
+            },
+            Self::Release => Plan {
+                item: (I::Held, I::Returned),
+                seat: (S::Held, S::Available),
+                letter: 'A',
+                remaining: 0,
+                all_or_none: false,
+            },
+            Self::Return => Plan {
+                item: (I::Pending, I::Returned),
+                seat: (S::Pending, S::Available),
+                letter: 'A',
+                remaining: 0,
+                all_or_none: true,
+            },
+            Self::Resell => Plan {
+                item: (I::Sold, I::Returned),
+                seat: (S::Sold, S::Available),
+                letter: 'A',
+                remaining: 1,
+                all_or_none: true,
+            },
+            Self::Withdraw => Plan {
+                item: (I::Sold, I::Withdrawn),
+                seat: (S::Sold, S::Blocked),
+                letter: 'B',
+                remaining: 0,
+                all_or_none: true,
+            },
         }
     }
 }
@@ -85,7 +121,11 @@ struct SeatOfItem {
 }
 
 /// Changes a hold's items and tells what readers see of it.
-pub async fn shift(tx: &Transaction, items: Items, shift: Shift) -> Result<Result<Vec<Arc<SeatsDelta>>, NotAllHeld>, DbErr> {
+pub async fn shift(
+    tx: &Transaction,
+    items: Items,
+    shift: Shift,
+) -> Result<Result<Vec<Arc<SeatsDelta>>, NotAllHeld>, DbErr> {
     let plan = shift.plan();
     let all = Item::find_by_statement(sql!(
         "SELECT item_no, seat_no, tier_no, quantity, state FROM hold_item WHERE hold_id = $1 ORDER BY seat_no, tier_no",
@@ -134,7 +174,12 @@ pub async fn shift(tx: &Transaction, items: Items, shift: Shift) -> Result<Resul
 }
 
 /// Locks the seats in key order and keeps those that are still this owner's, in the state the change starts from.
-async fn lock_owned_seats(tx: &Transaction, items: Items, plan: &Plan, wanted: Vec<i32>) -> Result<Vec<SeatOfItem>, DbErr> {
+async fn lock_owned_seats(
+    tx: &Transaction,
+    items: Items,
+    plan: &Plan,
+    wanted: Vec<i32>,
+) -> Result<Vec<SeatOfItem>, DbErr> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }

@@ -26,7 +26,12 @@ pub struct TierSpec {
 }
 
 /// Creates the seats of a range of a layout's seat numbers, all available. Safe to run again.
-pub async fn create_seats(tx: &Transaction, event: EventId, layout: LayoutId, range: std::ops::Range<i32>) -> Result<(), DbErr> {
+pub async fn create_seats(
+    tx: &Transaction,
+    event: EventId,
+    layout: LayoutId,
+    range: std::ops::Range<i32>,
+) -> Result<(), DbErr> {
     tx.execute_raw(sql!(
         "INSERT INTO event_seat (event_id, seat_no, section_no, zone_no)
          SELECT $1, seat_no, section_no, zone_no FROM layout_seat
@@ -113,19 +118,26 @@ pub async fn set_tiers(
         if available < 0 {
             return Ok(Err(BelowTaken { tier: tier.no, taken: tier.capacity - available }));
         }
-        tx.execute_raw(sql!(
-            "INSERT INTO event_tier (event_id, tier_no, name, price_minor, capacity, available)
-             VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (event_id, tier_no)
-             DO UPDATE SET price_minor = $4, capacity = $5, available = $6",
-            event,
-            tier.no,
-            tier.name.clone(),
-            tier.price_minor,
-            tier.capacity,
-            available
-        ))
-        .await?;
+        let statement = match known {
+            Some(_) => sql!(
+                "UPDATE event_tier SET price_minor = $3, capacity = $4, available = $5 WHERE event_id = $1 AND tier_no = $2",
+                event,
+                tier.no,
+                tier.price_minor,
+                tier.capacity,
+                available
+            ),
+            None => sql!(
+                "INSERT INTO event_tier (event_id, tier_no, name, price_minor, capacity, available)
+                 VALUES ($1, $2, $3, $4, $5, $5)",
+                event,
+                tier.no,
+                tier.name.clone(),
+                tier.price_minor,
+                tier.capacity
+            ),
+        };
+        tx.execute_raw(statement).await?;
         bump.tier(event, tier.no, available, added);
     }
     counters::bump(tx, bump).await.map(Ok)
@@ -161,7 +173,8 @@ pub async fn block_seats(
     let mut bump = Bump::default();
     let (letter, remaining) = if blocked { ('B', -1) } else { ('A', 1) };
     for row in rows {
-        let seat = SeatRow { status: row.status, held_until: row.held_until, section: row.section_no, zone: row.zone_no };
+        let seat =
+            SeatRow { status: row.status, held_until: row.held_until, section: row.section_no, zone: row.zone_no };
         let is_blocked = seat.status == SeatState::Blocked;
         if is_blocked == blocked || (!blocked && !is_blocked) {
             continue;

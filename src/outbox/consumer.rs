@@ -4,7 +4,7 @@
 //! (the relay) acts first, outside any transaction, under a lease, and then moves its cursor: at least once.
 
 use super::feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
-use crate::db::{CommitError, Db, Transaction};
+use crate::db::{CommitError, Db, Transaction, is_connection};
 use crate::sql;
 use async_trait::async_trait;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
@@ -86,10 +86,6 @@ async fn handle(db: &Db, consumer: &dyn Consumer, rows: &[Row], after: Position)
     metrics::counter!("parterre_outbox_delivered_total", "consumer" => consumer.name())
         .increment(u64::try_from(rows.len()).unwrap_or(u64::MAX));
     Ok(())
-}
-
-fn is_connection(error: &DbErr) -> bool {
-    crate::db::sql_state(error).is_none() && !matches!(error, DbErr::Custom(_) | DbErr::Type(_) | DbErr::Json(_))
 }
 
 fn cause(error: CommitError) -> DbErr {

@@ -94,9 +94,10 @@ pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<Position>, DbErr
         xid: String,
         id: i64,
     }
-    let row = Oldest::find_by_statement(sql!("SELECT xid::text AS xid, id FROM outbox ORDER BY outbox.xid, id LIMIT 1"))
-        .one(db)
-        .await?;
+    let row =
+        Oldest::find_by_statement(sql!("SELECT xid::text AS xid, id FROM outbox ORDER BY outbox.xid, id LIMIT 1"))
+            .one(db)
+            .await?;
     Ok(row.map(|row| Position { xid: row.xid.parse().unwrap_or_default(), id: row.id }))
 }
 

@@ -11,7 +11,8 @@ pub mod simulator;
 mod stripe;
 
 pub use provider::{
-    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding, Standing,
+    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding,
+    Standing,
 };
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
 pub use stripe::{CALL_TIMEOUT, Stripe};
@@ -19,6 +20,7 @@ pub use stripe::{CALL_TIMEOUT, Stripe};
 mod store;
 
 pub use store::{
-    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease, lease_refund, lock,
-    lock_refund, step, step_refund, unlease, unlease_refund,
+    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease, lease_refund,
+    lock, lock_refund, look_again, note_missed, postpone, postpone_refund, rest, step, step_refund, unlease,
+    unlease_refund,
 };

@@ -161,5 +161,9 @@ pub trait PaymentProvider: Send + Sync + std::fmt::Debug {
     async fn refund(&self, order: &RefundOrder) -> Result<ProviderRefund, CallError>;
 
     /// The refund of an operation id, by the list of its payment's refunds. `None`: not in the list.
-    async fn find_refund(&self, provider_payment_id: &str, operation_id: &str) -> Result<Option<ProviderRefund>, CallError>;
+    async fn find_refund(
+        &self,
+        provider_payment_id: &str,
+        operation_id: &str,
+    ) -> Result<Option<ProviderRefund>, CallError>;
 }

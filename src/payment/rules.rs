@@ -69,7 +69,9 @@ pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentStat
         (S::Authorizing | S::RequiresAction | S::Unknown, E::Authorize) => Ok(S::Authorized),
         (S::Authorizing | S::RequiresAction | S::Unknown, E::Decline) => Ok(S::Declined),
         (S::Authorized | S::Capturing | S::Unknown, E::Capture) => Ok(S::Capturing),
-        (S::Created | S::Authorizing | S::RequiresAction | S::Capturing | S::Unknown | S::NeedsReview, E::Fail) => Ok(S::Failed),
+        (S::Created | S::Authorizing | S::RequiresAction | S::Capturing | S::Unknown | S::NeedsReview, E::Fail) => {
+            Ok(S::Failed)
+        }
         (
             S::Authorizing
             | S::RequiresAction
@@ -99,11 +101,27 @@ pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentStat
             E::Review,
         ) => Ok(S::NeedsReview),
         (
-            S::RequiresAction | S::Authorized | S::Capturing | S::Captured | S::Declined | S::Failed | S::Voiding | S::Voided | S::NeedsReview,
+            S::RequiresAction
+            | S::Authorized
+            | S::Capturing
+            | S::Captured
+            | S::Declined
+            | S::Failed
+            | S::Voiding
+            | S::Voided
+            | S::NeedsReview,
             E::Send,
         )
         | (
-            S::Created | S::Authorized | S::Capturing | S::Captured | S::Declined | S::Failed | S::Voiding | S::Voided | S::NeedsReview,
+            S::Created
+            | S::Authorized
+            | S::Capturing
+            | S::Captured
+            | S::Declined
+            | S::Failed
+            | S::Voiding
+            | S::Voided
+            | S::NeedsReview,
             E::AskBuyer | E::Authorize | E::Decline,
         )
         | (
@@ -120,7 +138,10 @@ pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentStat
         )
         | (S::Authorized | S::Captured | S::Declined | S::Failed | S::Voiding | S::Voided, E::Fail)
         | (S::Created | S::Capturing | S::Captured, E::Void)
-        | (S::Created | S::Authorized | S::Capturing | S::Captured | S::Declined | S::Failed | S::NeedsReview, E::Voided)
+        | (
+            S::Created | S::Authorized | S::Capturing | S::Captured | S::Declined | S::Failed | S::NeedsReview,
+            E::Voided,
+        )
         | (S::Created | S::Authorized | S::Captured | S::Declined | S::Failed | S::Voided | S::NeedsReview, E::Lose)
         | (S::Created, E::Review) => Err(InvalidTransition { from: from.as_str(), event: event.name() }),
     }
@@ -177,11 +198,29 @@ mod tests {
     fn every_pair_of_a_payment_is_decided() {
         use PaymentEvent as E;
         use PaymentState as S;
-        let events = [E::Send, E::AskBuyer, E::Authorize, E::Decline, E::Capture, E::Fail, E::Void, E::Voided, E::Lose, E::Review];
+        let events = [
+            E::Send,
+            E::AskBuyer,
+            E::Authorize,
+            E::Decline,
+            E::Capture,
+            E::Fail,
+            E::Void,
+            E::Voided,
+            E::Lose,
+            E::Review,
+        ];
         let table: [(S, [Option<S>; 10]); 12] = {
             let (r, a, d, c, f, v, vd, u, n) = (
-                Some(S::RequiresAction), Some(S::Authorized), Some(S::Declined), Some(S::Capturing), Some(S::Failed),
-                Some(S::Voiding), Some(S::Voided), Some(S::Unknown), Some(S::NeedsReview),
+                Some(S::RequiresAction),
+                Some(S::Authorized),
+                Some(S::Declined),
+                Some(S::Capturing),
+                Some(S::Failed),
+                Some(S::Voiding),
+                Some(S::Voided),
+                Some(S::Unknown),
+                Some(S::NeedsReview),
             );
             let s = Some(S::Authorizing);
             [

@@ -4,7 +4,9 @@
 use super::rules::{PaymentEvent, RefundEvent, next, next_refund};
 use crate::db::{Db, Transaction};
 use crate::sql;
-use parterre_entity::{BookingId, EventId, PaymentId, PaymentState, PaymentStep, RefundId, RefundReason, RefundState, payment, refund};
+use parterre_entity::{
+    BookingId, EventId, PaymentId, PaymentState, PaymentStep, RefundId, RefundReason, RefundState, payment, refund,
+};
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QuerySelect};
 use uuid::Uuid;
 
@@ -89,7 +91,7 @@ pub async fn step(
                 decline_code = coalesce($6, decline_code), next_action = $7,
                 capture_before = coalesce($8, capture_before),
                 key_no = CASE WHEN $10 THEN 1 WHEN $9 THEN key_no + 1 ELSE key_no END,
-                attempts = CASE WHEN $10 THEN 0 ELSE attempts END
+                attempts = CASE WHEN $10 THEN 0 WHEN $2 = 'UNKNOWN' THEN attempts + 1 ELSE attempts END
              WHERE id = $1 AND status = $11",
             row.id,
             to.as_str(),
@@ -118,6 +120,57 @@ pub async fn about_to_call(tx: &Transaction, id: PaymentId) -> Result<(), DbErr>
     .map(drop)
 }
 
+/// Looks at a locked payment again later; its state stays.
+pub async fn look_again(tx: &Transaction, id: PaymentId, changes: PaymentChanges) -> Result<(), DbErr> {
+    tx.execute_raw(sql!(
+        "UPDATE payment SET provider_id = coalesce(provider_id, $2),
+            next_check_at = clock_timestamp() + make_interval(secs => $3) WHERE id = $1",
+        id,
+        changes.provider_id,
+        changes.check_in_seconds
+    ))
+    .await
+    .map(drop)
+}
+
+/// Leaves a locked payment alone: nothing is due any more.
+pub async fn rest(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
+    tx.execute_raw(sql!("UPDATE payment SET next_check_at = NULL WHERE id = $1", id)).await.map(drop)
+}
+
+/// Notes that the provider did not list a locked payment that was sent.
+pub async fn note_missed(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
+    tx.execute_raw(sql!("UPDATE payment SET missed_at = coalesce(missed_at, clock_timestamp()) WHERE id = $1", id))
+        .await
+        .map(drop)
+}
+
+/// Puts a due payment off after a failure of our own, with growing pauses.
+pub async fn postpone(db: &Db, id: PaymentId) -> Result<(), DbErr> {
+    db.pool()
+        .execute_raw(sql!(
+            "UPDATE payment SET attempts = attempts + 1,
+                next_check_at = clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 9)), 300))
+             WHERE id = $1 AND next_check_at IS NOT NULL",
+            id
+        ))
+        .await
+        .map(drop)
+}
+
+/// Puts a refund's next look off.
+pub async fn postpone_refund(db: &Db, id: RefundId, seconds: f64) -> Result<(), DbErr> {
+    db.pool()
+        .execute_raw(sql!(
+            "UPDATE refund SET attempts = attempts + 1, next_check_at = clock_timestamp() + make_interval(secs => $2)
+             WHERE id = $1 AND next_check_at IS NOT NULL",
+            id,
+            seconds
+        ))
+        .await
+        .map(drop)
+}
+
 /// A refund to be made.
 #[derive(Clone, Debug)]
 pub struct NewRefund {
@@ -142,7 +195,12 @@ pub async fn create_refund(tx: &Transaction, new: NewRefund) -> Result<Option<Re
         .execute_raw(sql!(
             "INSERT INTO refund (id, booking_id, payment_id, event_id, operation_id, status, amount_minor, currency,
                                  reason, next_check_at, created_at)
-             SELECT $1, $2, $3, $4, $5, 'REQUESTED', $6, $7, $8, clock_timestamp(), clock_timestamp()
+             SELECT $1, $2, $3, $4, $5, 'REQUESTED', $6, $7, $8,
+                -- One that follows others that failed waits longer each time.
+                clock_timestamp() + make_interval(secs => (
+                    SELECT CASE WHEN count(*) = 0 THEN 0 ELSE least(power(2, least(count(*), 12)), 3600) END
+                    FROM refund WHERE payment_id = $3 AND status = 'FAILED')),
+                clock_timestamp()
              FROM payment
              WHERE payment.id = $3 AND payment.status = 'CAPTURED'
                AND $6 + (SELECT coalesce(sum(amount_minor), 0) FROM refund WHERE payment_id = $3 AND status <> 'FAILED')
@@ -194,8 +252,8 @@ pub async fn step_refund(
     if written == 1 { Ok(to) } else { Err(DbErr::Custom(format!("refund {} moved while it was locked", row.id))) }
 }
 
-/// How long a lease lasts: longer than any call.
-const LEASE_SECONDS: f64 = 30.0;
+/// How long a lease lasts: longer than the calls of one drive.
+const LEASE_SECONDS: f64 = 120.0;
 
 /// Takes the lease of a payment that is due. It limits who calls the provider, never whose fact counts.
 pub async fn lease(db: &Db, id: PaymentId, token: Uuid) -> Result<bool, DbErr> {

@@ -6,7 +6,8 @@
 
 use super::currency;
 use super::provider::{
-    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding, Standing,
+    CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding,
+    Standing,
 };
 use crate::config::Secret;
 use async_trait::async_trait;
@@ -29,7 +30,8 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 impl Stripe {
     /// An adapter for an API base such as `https://api.stripe.com`.
     pub fn new(base: &str, key: Secret) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).timeout(CALL_TIMEOUT).build()?;
+        let client =
+            reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).timeout(CALL_TIMEOUT).build()?;
         Ok(Self { client, base: base.trim_end_matches('/').to_owned(), key })
     }
 
@@ -39,12 +41,18 @@ impl Stripe {
         idempotency_key: &str,
         form: &[(String, String)],
     ) -> Result<T, CallError> {
-        let request = self.client.post(format!("{}{path}", self.base)).header("Idempotency-Key", idempotency_key).form(form);
+        let request =
+            self.client.post(format!("{}{path}", self.base)).header("Idempotency-Key", idempotency_key).form(form);
         self.send(request).await
     }
 
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &[(&str, String)]) -> Result<T, CallError> {
-        self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await
+        let answer = self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await;
+        // Only a call that may have done something is kept under its key.
+        answer.map_err(|error| match error {
+            CallError::Stored(what) => CallError::Unknown(what),
+            other => other,
+        })
     }
 
     async fn send<T: for<'de> Deserialize<'de>>(&self, request: reqwest::RequestBuilder) -> Result<T, CallError> {
@@ -53,7 +61,8 @@ impl Stripe {
         let status = response.status();
         let body = response.bytes().await.map_err(unknown)?;
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| CallError::Unknown(format!("an answer that can't be read: {error}")));
+            return serde_json::from_slice(&body)
+                .map_err(|error| CallError::Unknown(format!("an answer that can't be read: {error}")));
         }
         let error = serde_json::from_slice::<Failure>(&body).map(|failure| failure.error).unwrap_or_default();
         if status.as_u16() == 402 && error.kind.as_deref() == Some("card_error") {
@@ -225,7 +234,10 @@ impl PaymentProvider for Stripe {
             query.extend(after.take().map(|id| ("starting_after", id)));
             let page: List<WireIntent> = self.get("/v1/payment_intents", &query).await?;
             let last = page.data.last().map(|intent| intent.id.clone());
-            let found = page.data.into_iter().find(|intent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id));
+            let found = page
+                .data
+                .into_iter()
+                .find(|intent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id));
             match found {
                 Some(intent) => return Ok(Some(intent.into())),
                 None if !page.has_more => return Ok(None),
@@ -247,10 +259,17 @@ impl PaymentProvider for Stripe {
         self.post::<WireRefund>("/v1/refunds", &key, &form).await.map(ProviderRefund::from)
     }
 
-    async fn find_refund(&self, provider_payment_id: &str, operation_id: &str) -> Result<Option<ProviderRefund>, CallError> {
+    async fn find_refund(
+        &self,
+        provider_payment_id: &str,
+        operation_id: &str,
+    ) -> Result<Option<ProviderRefund>, CallError> {
         let query = [("payment_intent", provider_payment_id.to_owned()), ("limit", "100".to_owned())];
         let page: List<WireRefund> = self.get("/v1/refunds", &query).await?;
-        let found = page.data.into_iter().find(|refund| refund.metadata.get("operation_id").is_some_and(|id| id == operation_id));
+        let found = page
+            .data
+            .into_iter()
+            .find(|refund| refund.metadata.get("operation_id").is_some_and(|id| id == operation_id));
         match found {
             None if page.has_more => Err(CallError::Unknown("more refunds of one payment than we read".to_owned())),
             found => Ok(found.map(ProviderRefund::from)),

@@ -67,9 +67,10 @@ pub(super) async fn counters(db: &impl ConnectionTrait, event: EventId) -> Resul
         section_no: i16,
         version: i64,
     }
-    let rows = Counter::find_by_statement(sql!("SELECT section_no, version FROM event_counter WHERE event_id = $1", event))
-        .all(db)
-        .await?;
+    let rows =
+        Counter::find_by_statement(sql!("SELECT section_no, version FROM event_counter WHERE event_id = $1", event))
+            .all(db)
+            .await?;
     let mut versions: BTreeMap<i16, i64> = rows.into_iter().map(|row| (row.section_no, row.version)).collect();
     let tiers_version = versions.remove(&TIERS).unwrap_or(0);
     Ok((versions, tiers_version))

@@ -37,7 +37,13 @@ const LIVE_MAX: u64 = 256;
 impl SeatMaps {
     /// Starts listening to the bus.
     #[must_use]
-    pub fn start(db: Db, catalogue: Catalogue, bus: &dyn Bus, tasks: &TaskTracker, shutdown: &CancellationToken) -> Self {
+    pub fn start(
+        db: Db,
+        catalogue: Catalogue,
+        bus: &dyn Bus,
+        tasks: &TaskTracker,
+        shutdown: &CancellationToken,
+    ) -> Self {
         let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_secs(600)).build();
         let maps = Self { db, catalogue, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
         let (listening, hints) = (maps.clone(), bus.subscribe());

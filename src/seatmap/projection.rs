@@ -209,7 +209,8 @@ impl Projection {
             };
             versions.iter().filter_map(one).collect()
         };
-        let wanted: Vec<Option<i16>> = if behind.len() <= 4 { behind.into_iter().map(Some).collect() } else { vec![None] };
+        let wanted: Vec<Option<i16>> =
+            if behind.len() <= 4 { behind.into_iter().map(Some).collect() } else { vec![None] };
         let wanted = if wanted.is_empty() { vec![Some(crate::inventory::TIERS)] } else { wanted };
         for section in wanted {
             let (loaded, now_ms) = load(db, self.event, section).await?;
@@ -233,12 +234,7 @@ impl Projection {
             self.sections.iter().find(|(_, range)| range.contains(&seat)).map_or(-1, |(section, _)| *section)
         };
         let seats = dirty.seats.into_iter().map(|(seat, letter)| (seat, section_of(seat), letter)).collect();
-        let told = Move {
-            version: state.version(),
-            as_of_ms: now_ms,
-            seats,
-            tiers: dirty.tiers.into_iter().collect(),
-        };
+        let told = Move { version: state.version(), as_of_ms: now_ms, seats, tiers: dirty.tiers.into_iter().collect() };
         // Sent under the lock, so that no watcher's view falls between.
         drop(self.moves.send(Arc::new(told)));
     }

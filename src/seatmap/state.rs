@@ -75,6 +75,7 @@ impl State {
 
     /// Takes over what was loaded anew, if it is newer, and notes what differs.
     pub fn reload(&mut self, loaded: &Loaded, now_ms: i64) {
+        self.pass_deadlines(now_ms);
         let newer: BTreeSet<i16> = loaded
             .versions
             .iter()
@@ -97,6 +98,8 @@ impl State {
 
     /// Moves on by a section's delta. One from the past is ignored, one from too far ahead waits for its turn.
     pub fn apply(&mut self, delta: SectionDelta, now_ms: i64) -> Option<Missed> {
+        // First: what a seat showed to readers until now must be known when its new state is compared with it.
+        self.pass_deadlines(now_ms);
         let known = self.versions.get(&delta.section).copied()?;
         if delta.version <= known {
             return None;
@@ -109,6 +112,7 @@ impl State {
 
     /// The same for the tiers.
     pub fn apply_tiers(&mut self, delta: TiersDelta, now_ms: i64) -> Option<Missed> {
+        self.pass_deadlines(now_ms);
         if delta.version <= self.tiers_version {
             return None;
         }
@@ -123,7 +127,9 @@ impl State {
             let versions = &self.versions;
             let known = |section: i16| versions.get(&section).copied().unwrap_or(i64::MAX);
             self.early.retain(|delta| delta.version > known(delta.section));
-            let Some(index) = self.early.iter().position(|delta| delta.version == known(delta.section) + 1) else { break };
+            let Some(index) = self.early.iter().position(|delta| delta.version == known(delta.section) + 1) else {
+                break;
+            };
             let delta = self.early.swap_remove(index);
             for (number, letter, until_ms) in delta.seats {
                 self.put(number, Cell { letter, until_ms, section: delta.section }, now_ms);
@@ -132,7 +138,9 @@ impl State {
         }
         loop {
             self.early_tiers.retain(|delta| delta.version > self.tiers_version);
-            let Some(index) = self.early_tiers.iter().position(|delta| delta.version == self.tiers_version + 1) else { break };
+            let Some(index) = self.early_tiers.iter().position(|delta| delta.version == self.tiers_version + 1) else {
+                break;
+            };
             let delta = self.early_tiers.swap_remove(index);
             self.tiers_version = delta.version;
             self.put_tiers(delta.available);
@@ -182,7 +190,8 @@ impl State {
 
     /// Shows seats available whose deadline has passed.
     pub fn pass_deadlines(&mut self, now_ms: i64) {
-        while let Some((until_ms, number)) = self.deadlines.first().copied().filter(|(until_ms, _)| *until_ms <= now_ms) {
+        while let Some((until_ms, number)) = self.deadlines.first().copied().filter(|(until_ms, _)| *until_ms <= now_ms)
+        {
             self.deadlines.remove(&(until_ms, number));
             if let Some(cell) = self.cell(number) {
                 let passed = self.passed.entry(cell.section).or_default();
@@ -216,7 +225,9 @@ impl State {
 
     /// A deadline counts as passed once it was passed here, so that statuses follow the version.
     fn has_passed(&self, cell: Cell) -> bool {
-        cell.letter == 'H' && cell.until_ms > 0 && self.passed.get(&cell.section).is_some_and(|passed| cell.until_ms <= *passed)
+        cell.letter == 'H'
+            && cell.until_ms > 0
+            && self.passed.get(&cell.section).is_some_and(|passed| cell.until_ms <= *passed)
     }
 
     /// Letters of the seats of a range, in order.
@@ -299,6 +310,15 @@ mod tests {
     }
 
     #[test]
+    fn a_delta_that_overtakes_the_timer_of_a_deadline_is_told() {
+        let mut state = state();
+        state.apply(delta(1, 10, &[(2, 'H', 1_000)]), 0);
+        state.take_dirty();
+        state.apply(delta(1, 11, &[(2, 'A', 0)]), 1_001);
+        assert_eq!(state.take_dirty().unwrap().seats, BTreeMap::from([(2, 'A')]));
+    }
+
+    #[test]
     fn a_reload_takes_only_what_is_newer_and_notes_the_difference() {
         let mut state = state();
         state.apply(delta(0, 8, &[(0, 'S', 0)]), 0);
@@ -310,7 +330,11 @@ mod tests {
             tiers: BTreeMap::from([(0, 8)]),
         };
         state.reload(&loaded, 0);
-        assert_eq!(state.letters(0..3), "SSA", "the waiting delta came after the reload, the old section was left alone");
+        assert_eq!(
+            state.letters(0..3),
+            "SSA",
+            "the waiting delta came after the reload, the old section was left alone"
+        );
         assert!(state.missed().is_empty());
         assert_eq!(state.take_dirty().unwrap().tiers, BTreeMap::from([(0, 8)]));
         assert_eq!(state.version(), "8,9;3@0");

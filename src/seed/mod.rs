@@ -32,7 +32,8 @@ const AT_ONCE: usize = 8;
 /// Makes the demo data if it is not there, and brings its dates up to date if it is.
 pub async fn run(app: &App) -> anyhow::Result<()> {
     let catalogue = &app.services.catalogue;
-    let organization = catalogue.organization_named(ORGANIZATION, true).await?.context("the demo organization is not there")?;
+    let organization =
+        catalogue.organization_named(ORGANIZATION, true).await?.context("the demo organization is not there")?;
     let who = Organizer { actor: "seed".to_owned(), organization };
     let now = crate::clock::now();
     if let Some(anchor) = catalogue.event_titled(organization, ANCHOR).await? {
@@ -91,41 +92,69 @@ impl Seeding<'_> {
     }
 
     async fn fixed_events(&self) -> anyhow::Result<()> {
-        let dresden = self.venue(&Place::fixed("Staatsschauspiel", "Dresden", "DE", "Europe/Berlin", (51.053, 13.734))).await?;
+        let dresden =
+            self.venue(&Place::fixed("Staatsschauspiel", "Dresden", "DE", "Europe/Berlin", (51.053, 13.734))).await?;
         let theatre = self.layout(dresden, "Theatre", sources::THEATRE).await?;
         let prices = ["Parkett vorne", "Parkett mitte", "Parkett hinten", "Balkon vorne", "Balkon hinten"];
         let prices = priced(&prices, &["89.00", "69.00", "49.00", "59.00", "29.00"]);
         let offer = Offer { venue: dresden, layout: Some((theatre, prices)), tiers: Vec::new(), currency: "EUR" };
         self.event(self.fixed(THEATRE, "The real 1,057-seat plan, in five price zones.", "Theatre", 21), offer).await?;
 
-        let kharkiv = self.venue(&Place::fixed("Metalist Stadium", "Kharkiv", "UA", "Europe/Kyiv", (49.981, 36.261))).await?;
+        let kharkiv =
+            self.venue(&Place::fixed("Metalist Stadium", "Kharkiv", "UA", "Europe/Kyiv", (49.981, 36.261))).await?;
         let stadium = self.layout(kharkiv, "Stadium", sources::STADIUM).await?;
-        let prices = priced(&["West", "VIP", "Skybox", "South", "East", "North"], &["40.00", "150.00", "300.00", "20.00", "35.00", "20.00"]);
+        let prices = priced(
+            &["West", "VIP", "Skybox", "South", "East", "North"],
+            &["40.00", "150.00", "300.00", "20.00", "35.00", "20.00"],
+        );
         let offer = Offer { venue: kharkiv, layout: Some((stadium, prices)), tiers: Vec::new(), currency: "EUR" };
         self.event(self.fixed("A Night at the Stadium", "All 39,616 real seats.", "Concert", 60), offer).await?;
 
         let berlin = self.venue(&Place::fixed("Kesselhaus", "Berlin", "DE", "Europe/Berlin", (52.539, 13.412))).await?;
         let tiers = vec![("Early bird", "18.00", 100), ("Regular", "25.00", 400)];
         let club = Offer { venue: berlin, layout: None, tiers, currency: "EUR" };
-        self.event(self.fixed("Club Night in Two Tiers", "General admission: early birds and the rest.", "Club", 14), club).await?;
+        self.event(
+            self.fixed("Club Night in Two Tiers", "General admission: early birds and the rest.", "Club", 14),
+            club,
+        )
+        .await?;
 
-        let vienna = self.venue(&Place::fixed("Concert Hall", "Vienna", "AT", "Europe/Vienna", (48.201, 16.373))).await?;
+        let vienna =
+            self.venue(&Place::fixed("Concert Hall", "Vienna", "AT", "Europe/Vienna", (48.201, 16.373))).await?;
         let hall = self.layout(vienna, "Hall with a dance floor", sources::HALL).await?;
         let zones = ["Танцевальный партер", "VIP 4", "VIP 3", "VIP 2", "VIP 1", "Super VIP"];
         let prices = priced(&zones, &["30.00", "45.00", "55.00", "65.00", "80.00", "120.00"]);
         let tiers = vec![("Standing", "22.00", 200)];
         let mixed = Offer { venue: vienna, layout: Some((hall, prices)), tiers, currency: "EUR" };
-        self.event(self.fixed("Seats and Standing", "A mixed event: seats by number, standing by count.", "Concert", 30), mixed).await?;
+        self.event(
+            self.fixed("Seats and Standing", "A mixed event: seats by number, standing by count.", "Concert", 30),
+            mixed,
+        )
+        .await?;
 
         let free = Offer { venue: berlin, layout: None, tiers: vec![("Entry", "0.00", 300)], currency: "EUR" };
-        self.event(self.fixed("Free Open Rehearsal", "Costs nothing: confirmed at once, no payment.", "Classical", 7), free).await?;
+        self.event(
+            self.fixed("Free Open Rehearsal", "Costs nothing: confirmed at once, no payment.", "Classical", 7),
+            free,
+        )
+        .await?;
 
         let tokyo = self.venue(&Place::fixed("Budokan", "Tokyo", "JP", "Asia/Tokyo", (35.693, 139.750))).await?;
-        let yen = Offer { venue: tokyo, layout: None, tiers: vec![("Arena", "12000", 500), ("Stand", "8000", 1_500)], currency: "JPY" };
-        self.event(self.fixed("東京の夜 A Night in Tokyo", "Priced in yen, which has no decimals.", "Concert", 45), yen).await?;
+        let yen = Offer {
+            venue: tokyo,
+            layout: None,
+            tiers: vec![("Arena", "12000", 500), ("Stand", "8000", 1_500)],
+            currency: "JPY",
+        };
+        self.event(
+            self.fixed("東京の夜 A Night in Tokyo", "Priced in yen, which has no decimals.", "Concert", 45),
+            yen,
+        )
+        .await?;
 
         let small = Offer { venue: berlin, layout: None, tiers: vec![("Members", "0.00", 24)], currency: "EUR" };
-        let sold_out = self.event(self.fixed("Members' Preview, Sold Out", "Nothing is left.", "Theatre", 10), small).await?;
+        let sold_out =
+            self.event(self.fixed("Members' Preview, Sold Out", "Nothing is left.", "Theatre", 10), small).await?;
         self.sell_out(sold_out).await
     }
 
@@ -188,7 +217,9 @@ impl Seeding<'_> {
         let made = futures_util::stream::iter(plan.events.iter().map(|entry| {
             let (venues, performers) = (&venues, &performers);
             async move {
-                let (Some(venue), Some(performer)) = (venues.get(entry.place), performers.get(entry.act)) else { return Ok(()) };
+                let (Some(venue), Some(performer)) = (venues.get(entry.place), performers.get(entry.act)) else {
+                    return Ok(());
+                };
                 let starts_at = self.now + Duration::days(entry.days) + Duration::hours(entry.hour);
                 let copy = Copy {
                     title: &entry.title,
@@ -216,7 +247,12 @@ impl Seeding<'_> {
         things: &'b [T],
         make: impl Fn(&'b T) -> F,
     ) -> anyhow::Result<Vec<R>> {
-        futures_util::stream::iter(things.iter().map(make)).buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+        futures_util::stream::iter(things.iter().map(make))
+            .buffered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await
+            .into_iter()
+            .collect()
     }
 
     async fn venue(&self, place: &Place) -> anyhow::Result<VenueId> {

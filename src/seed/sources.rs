@@ -84,7 +84,10 @@ pub(super) fn plan(count: usize) -> anyhow::Result<Plan> {
 }
 
 fn rows(text: &str) -> anyhow::Result<Vec<csv::StringRecord>> {
-    csv::Reader::from_reader(text.as_bytes()).records().map(|row| row.context("a file of demo data can't be read")).collect()
+    csv::Reader::from_reader(text.as_bytes())
+        .records()
+        .map(|row| row.context("a file of demo data can't be read"))
+        .collect()
 }
 
 fn places(random: &mut StdRng) -> anyhow::Result<Vec<Place>> {
@@ -109,7 +112,9 @@ fn acts(random: &mut StdRng) -> anyhow::Result<Vec<Act>> {
     let known = rows(WELL_KNOWN)?;
     let mut acts: Vec<Act> = known
         .iter()
-        .filter_map(|row| Some(Act { name: row.get(0)?.to_owned(), genre: row.get(3).map(str::to_owned), well_known: true }))
+        .filter_map(|row| {
+            Some(Act { name: row.get(0)?.to_owned(), genre: row.get(3).map(str::to_owned), well_known: true })
+        })
         .collect();
     let mut names: HashSet<String> = acts.iter().map(|act| act.name.clone()).collect();
     let all = rows(PERFORMERS)?;

@@ -29,7 +29,8 @@ impl Api {
 
     /// The whole answer, or that there was none.
     pub async fn try_ask(&self, query: &str, variables: Value) -> Result<Value, reqwest::Error> {
-        let mut request = self.client.post(format!("{}/graphql", self.url)).json(&json!({ "query": query, "variables": variables }));
+        let mut request =
+            self.client.post(format!("{}/graphql", self.url)).json(&json!({ "query": query, "variables": variables }));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }
@@ -65,7 +66,8 @@ impl Api {
     pub async fn refused(&self, name: &str, input: Value) -> (String, String) {
         let payload = self.mutate(name, input, "__typename").await;
         let error = &payload["userErrors"][0];
-        let field = error["field"].as_array().map(|parts| parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("."));
+        let field =
+            error["field"].as_array().map(|parts| parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("."));
         (error["code"].as_str().unwrap_or("none").to_owned(), field.unwrap_or_default())
     }
 
@@ -108,7 +110,8 @@ impl Socket {
         let mut request = format!("{}/graphql", api.url.replace("http://", "ws://")).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", "graphql-transport-ws".parse().unwrap());
         let (mut inner, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-        let payload = api.token.as_ref().map_or(json!({}), |token| json!({ "authorization": format!("Bearer {token}") }));
+        let payload =
+            api.token.as_ref().map_or(json!({}), |token| json!({ "authorization": format!("Bearer {token}") }));
         let init = json!({ "type": "connection_init", "payload": payload }).to_string();
         inner.send(Message::text(init)).await.unwrap();
         let mut socket = Self { inner };

@@ -69,7 +69,8 @@ impl Stage {
         let event = made["event"]["id"].as_str().unwrap().to_owned();
         let publish = json!({ "eventId": event, "expectedVersion": made["event"]["version"] });
         organizer.must("publishEvent", publish, "event { saleStatus }").await;
-        let read = organizer.data("query($id: ID) { event(id: $id) { tiers { id name } } }", json!({ "id": event })).await;
+        let read =
+            organizer.data("query($id: ID) { event(id: $id) { tiers { id name } } }", json!({ "id": event })).await;
         let tier = |tier: &Value| (tier["name"].as_str().unwrap().to_owned(), tier["id"].as_str().unwrap().to_owned());
         let tiers = read["event"]["tiers"].as_array().unwrap().iter().map(tier).collect();
         Hall { event, venue, layout, organizer, tiers }

@@ -6,7 +6,6 @@ pub mod invariants;
 
 pub use client::{Api, Socket};
 
-
 use parterre::app::App;
 use parterre::auth::{Person, issue};
 use parterre::config::{Config, Secret};
@@ -107,11 +106,12 @@ impl Stage {
         config.checkout_wait_ms = setup.checkout_wait_ms;
         config.redis_url = setup.redis.then(redis_url);
         config.redis_namespace = database.clone();
-        let listeners: Vec<TcpListener> = futures_util::future::join_all((0..setup.servers).map(|_| TcpListener::bind("127.0.0.1:0")))
-            .await
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let listeners: Vec<TcpListener> =
+            futures_util::future::join_all((0..setup.servers).map(|_| TcpListener::bind("127.0.0.1:0")))
+                .await
+                .into_iter()
+                .map(Result::unwrap)
+                .collect();
         let first = listeners[0].local_addr().unwrap();
         let simulated = TcpListener::bind("127.0.0.1:0").await.unwrap();
         config.stripe_api_base = format!("http://{}", simulated.local_addr().unwrap());
@@ -193,7 +193,7 @@ impl Stage {
             let open = self
                 .number(
                     "SELECT (SELECT count(*) FROM payment WHERE next_check_at IS NOT NULL)
-                          + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL)
+                          + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL AND status <> 'SUCCEEDED')
                           + (SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
                              AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id))",
                 )

@@ -215,7 +215,8 @@ impl Payment {
     async fn next_action(&self, ctx: &Context<'_>) -> Nullable<PaymentAction> {
         let action = self.row.next_action.clone().filter(|_| self.row.status == PaymentState::RequiresAction)?;
         let read = async {
-            let action: NextAction = serde_json::from_value(action).map_err(|error| Failure::Internal(error.to_string()))?;
+            let action: NextAction =
+                serde_json::from_value(action).map_err(|error| Failure::Internal(error.to_string()))?;
             let booking = services(ctx).bookings.read(self.row.booking_id).await?;
             let hold = match booking {
                 Some(booking) => services(ctx).inventory.read(booking.row.hold_id).await?,
@@ -355,8 +356,8 @@ pub struct TimelineEntry {
     pub kind: words::TimelineKind,
     /// From where; null at the beginning.
     pub from: Option<String>,
-    /// To where; null for a remark.
-    pub to: Option<String>,
+    /// To where.
+    pub to: String,
     /// What caused it, in a word.
     pub cause: String,
     /// More, for people.

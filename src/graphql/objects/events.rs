@@ -165,9 +165,12 @@ impl Event {
         let read = async {
             let currency = currency(&self.0.currency)?;
             let zones = self.zone_rows(ctx).await?.into_iter().map(|row| row.price_minor);
-            let prices: Vec<i64> = zones.chain(self.tier_rows(ctx).await?.into_iter().map(|row| row.price_minor)).collect();
+            let prices: Vec<i64> =
+                zones.chain(self.tier_rows(ctx).await?.into_iter().map(|row| row.price_minor)).collect();
             let range = prices.iter().min().zip(prices.iter().max());
-            Ok::<_, Failure>(range.map(|(min, max)| PriceRange { min: currency.money(*min), max: currency.money(*max) }))
+            Ok::<_, Failure>(
+                range.map(|(min, max)| PriceRange { min: currency.money(*min), max: currency.money(*max) }),
+            )
         };
         read.await.map_err(Into::into).transpose()
     }

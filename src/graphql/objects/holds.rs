@@ -81,7 +81,12 @@ pub(super) async fn event(ctx: &Context<'_>, id: EventId) -> Result<Event> {
 }
 
 /// A seat of an event by number.
-pub(super) async fn seat(ctx: &Context<'_>, event: EventId, number: i32, letter: Option<char>) -> Result<EventSeat, Failure> {
+pub(super) async fn seat(
+    ctx: &Context<'_>,
+    event: EventId,
+    number: i32,
+    letter: Option<char>,
+) -> Result<EventSeat, Failure> {
     let gone = || Failure::Internal(format!("the layout of event {event} is gone"));
     let frame = services(ctx).catalogue.frame(event).await?.ok_or_else(gone)?;
     let layout = services(ctx).catalogue.layout(frame.layout.ok_or_else(gone)?).await?.ok_or_else(gone)?;

@@ -17,8 +17,8 @@ pub use pages::{
 };
 pub use places::{Layout, LayoutNote, Organizer, Performer, Venue};
 pub use seats::{
-    EventSeat, SeatChange, SeatConflict, SeatMap, SeatMapDelta, SeatMapResync, SeatMapSnapshot,
-    SeatMapUpdate, TierChange, status_of,
+    EventSeat, SeatChange, SeatConflict, SeatMap, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate,
+    TierChange, status_of,
 };
 pub use waiting::WaitingRoom;
 

@@ -73,7 +73,8 @@ impl Organizer {
     ) -> Nullable<VenueConnection> {
         let read = async {
             let page = read_page(first, after.as_deref())?;
-            let rows = services(ctx).catalogue.venues_of(self.0.id, Page { after: page.after, limit: page.limit() }).await?;
+            let rows =
+                services(ctx).catalogue.venues_of(self.0.id, Page { after: page.after, limit: page.limit() }).await?;
             let entries = rows.into_iter().map(|row| (row.id.0, Venue(row))).collect();
             Ok::<_, Failure>(VenueConnection::new(entries, &page))
         };

@@ -48,7 +48,9 @@ pub struct EventSeat {
 
 impl EventSeat {
     fn place(&self) -> Result<&crate::catalogue::Seat, Failure> {
-        self.layout.seat(self.number).ok_or_else(|| Failure::Internal("a seat that its layout does not have".to_owned()))
+        self.layout
+            .seat(self.number)
+            .ok_or_else(|| Failure::Internal("a seat that its layout does not have".to_owned()))
     }
 }
 
@@ -179,7 +181,10 @@ pub async fn map_tiers(ctx: &Context<'_>, event: &event::Model, view: &View) -> 
     let rows = loaders(ctx).load_one(TiersOf(event.id)).await?.unwrap_or_default();
     let currency = currency(&event.currency)?;
     let available = |no: i16| view.tiers.iter().find(|(tier, _)| *tier == no).map(|(_, available)| *available);
-    Ok(rows.iter().map(|row| AdmissionTier::new(row, available(row.tier_no).unwrap_or(row.available), currency)).collect())
+    Ok(rows
+        .iter()
+        .map(|row| AdmissionTier::new(row, available(row.tier_no).unwrap_or(row.available), currency))
+        .collect())
 }
 
 /// The sections of a map, in order.
@@ -312,7 +317,12 @@ pub struct SeatMapDelta {
 impl SeatMapDelta {
     /// At a time in milliseconds.
     #[must_use]
-    pub fn new(from: SeatMapVersion, (version, as_of_ms): (SeatMapVersion, i64), changes: Vec<SeatChange>, tier_changes: Vec<TierChange>) -> Self {
+    pub fn new(
+        from: SeatMapVersion,
+        (version, as_of_ms): (SeatMapVersion, i64),
+        changes: Vec<SeatChange>,
+        tier_changes: Vec<TierChange>,
+    ) -> Self {
         Self { from_version: from, version, as_of: instant(as_of_ms), changes, tier_changes }
     }
 }

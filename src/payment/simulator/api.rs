@@ -14,11 +14,17 @@ use std::time::Duration;
 
 type Fields = HashMap<String, String>;
 
-pub(super) async fn create(State(simulator): State<Simulator>, headers: HeaderMap, Form(form): Form<Fields>) -> Response {
+pub(super) async fn create(
+    State(simulator): State<Simulator>,
+    headers: HeaderMap,
+    Form(form): Form<Fields>,
+) -> Response {
     let method = form.get("payment_method").cloned().unwrap_or_default();
     let call = Call { endpoint: "create", step: Step::Create, method, request: canonical("create", &form) };
     run(simulator, headers, call, |book, effect, public_url| {
-        let (Some(amount), Some(currency)) = (form.get("amount").and_then(|text| text.parse().ok()), form.get("currency")) else {
+        let (Some(amount), Some(currency)) =
+            (form.get("amount").and_then(|text| text.parse().ok()), form.get("currency"))
+        else {
             return Err(refused(400, "parameter_missing", None));
         };
         let id = book.id("pi");
@@ -54,7 +60,11 @@ pub(super) async fn create(State(simulator): State<Simulator>, headers: HeaderMa
     .await
 }
 
-pub(super) async fn capture(State(simulator): State<Simulator>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(super) async fn capture(
+    State(simulator): State<Simulator>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let method = method_of(&simulator, &id);
     let call = Call { endpoint: "capture", step: Step::Capture, method, request: format!("capture {id}") };
     run(simulator, headers, call, |book, effect, public_url| {
@@ -87,7 +97,11 @@ pub(super) async fn cancel(State(simulator): State<Simulator>, headers: HeaderMa
     .await
 }
 
-pub(super) async fn refund(State(simulator): State<Simulator>, headers: HeaderMap, Form(form): Form<Fields>) -> Response {
+pub(super) async fn refund(
+    State(simulator): State<Simulator>,
+    headers: HeaderMap,
+    Form(form): Form<Fields>,
+) -> Response {
     let payment = form.get("payment_intent").cloned().unwrap_or_default();
     let method = method_of(&simulator, &payment);
     let fails_later = method == "pm_sim_refund_fails_later";
@@ -102,7 +116,9 @@ pub(super) async fn refund(State(simulator): State<Simulator>, headers: HeaderMa
             .filter(|refund| refund.payment_intent == payment && refund.status != "failed")
             .map(|refund| refund.amount)
             .sum();
-        let Some(intent) = book.intents.get(&payment).cloned() else { return Err(refused(404, "resource_missing", None)) };
+        let Some(intent) = book.intents.get(&payment).cloned() else {
+            return Err(refused(404, "resource_missing", None));
+        };
         if intent.status != "succeeded" || refunded + amount > intent.amount_received {
             return Err(refused(400, "charge_already_refunded", None));
         }
@@ -192,7 +208,11 @@ pub(super) async fn complete_action(State(simulator): State<Simulator>, Path(id)
             webhooks::send(&simulator, "payment_intent.amount_capturable_updated", intent, Webhooks::Once);
             Html("<!doctype html><title>Payment simulator</title><p>Done. You may go back.").into_response()
         }
-        None => (StatusCode::CONFLICT, Html("<!doctype html><title>Payment simulator</title><p>There is nothing to do here.")).into_response(),
+        None => (
+            StatusCode::CONFLICT,
+            Html("<!doctype html><title>Payment simulator</title><p>There is nothing to do here."),
+        )
+            .into_response(),
     }
 }
 
@@ -305,7 +325,10 @@ fn begin(book: &mut Book, key: &str, call: &Call) -> Result<Option<Fault>, Respo
         return Err(failure(kept.status, &kept.body));
     }
     if !book.running.insert(key.to_owned()) {
-        return Err(failure(409, &json!({ "error": { "type": "idempotency_error", "code": "idempotency_key_in_use" } })));
+        return Err(failure(
+            409,
+            &json!({ "error": { "type": "idempotency_error", "code": "idempotency_key_in_use" } }),
+        ));
     }
     Ok(take_fault(book, call.endpoint))
 }
@@ -377,7 +400,10 @@ fn refund_json(refund: &Refund) -> Value {
 
 fn declined(intent: &Value) -> Refused {
     let code = intent.pointer("/last_payment_error/decline_code").cloned();
-    (402, json!({ "error": { "type": "card_error", "code": "card_declined", "decline_code": code, "payment_intent": intent } }))
+    (
+        402,
+        json!({ "error": { "type": "card_error", "code": "card_declined", "decline_code": code, "payment_intent": intent } }),
+    )
 }
 
 fn refused(status: u16, code: &str, intent: Option<&Value>) -> Refused {

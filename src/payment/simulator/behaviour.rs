@@ -70,7 +70,8 @@ pub(super) fn behaviour(method: &str, step: Step, first_key: bool) -> Behaviour 
         return Behaviour { reply: Reply::After(ms.parse().unwrap_or(1_000)), ..plain };
     }
     if let Some(ms) = method.strip_prefix("pm_sim_collects_at_once_") {
-        let effect = if step == Step::Create { Effect::CollectsAfter(ms.parse().unwrap_or(1_000)) } else { Effect::Done };
+        let effect =
+            if step == Step::Create { Effect::CollectsAfter(ms.parse().unwrap_or(1_000)) } else { Effect::Done };
         return Behaviour { effect, ..plain };
     }
     match method {

@@ -1,0 +1,325 @@
+//! The outbox, the bus and what hangs on them.
+
+use crate::support::{Setup, Socket, Stage, eventually, redis_url, url_of};
+use async_trait::async_trait;
+use parterre::bus::{Bus, Hint, MemoryBus, RedisBus, SeatsDelta, SectionDelta};
+use parterre::db::{Db, Transaction};
+use parterre::outbox::{Change, Topic};
+use parterre::outbox::{Consumer, Position, Progress, Row, append, consume, read_after};
+use parterre_entity::{BookingId, EventId};
+use sea_orm::{ConnectionTrait, DbErr, TransactionTrait};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+fn change(word: &str) -> Change {
+    Change { topic: Topic::Venue, event: None, subject: Some(Uuid::now_v7()), payload: json!({ "word": word }) }
+}
+
+/// Notes the words it sees; one word is poison.
+#[derive(Default)]
+struct Reader(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Consumer for Reader {
+    fn name(&self) -> &'static str {
+        "reader"
+    }
+
+    async fn write(&self, _: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
+        let words: Vec<String> =
+            rows.iter().map(|row| row.payload["word"].as_str().unwrap_or_default().to_owned()).collect();
+        if words.iter().any(|word| word == "poison") {
+            return Err(DbErr::Custom("poison".into()));
+        }
+        self.0.lock().unwrap().extend(words);
+        Ok(())
+    }
+}
+
+async fn alone() -> (Stage, Db) {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let db = stage.db.clone();
+    (stage, db)
+}
+
+async fn until_idle(db: &Db, reader: &Reader) {
+    eventually("all is read", || async { (consume(db, reader).await.unwrap() == Progress::Idle).then_some(()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_low_id_that_commits_late_is_delivered_and_one_that_rolls_back_does_not_stall() {
+    let (stage, db) = alone().await;
+    let reader = Reader::default();
+    let (late, gone) = (db.begin("late").await.unwrap(), db.begin("gone").await.unwrap());
+    append(&*late, &[change("late")]).await.unwrap();
+    append(&*gone, &[change("gone")]).await.unwrap();
+    let early = db.begin("early").await.unwrap();
+    append(&*early, &[change("early")]).await.unwrap();
+    early.commit().await.unwrap();
+    assert_ne!(consume(&db, &reader).await.unwrap(), Progress::Moved, "the early one waits behind the late one");
+    gone.rollback().await.unwrap();
+    late.commit().await.unwrap();
+    until_idle(&db, &reader).await;
+    assert_eq!(*reader.0.lock().unwrap(), ["late", "early"], "in the order of their transactions, none missing");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poisoned_row_is_set_aside_and_the_feed_goes_on() {
+    let (stage, db) = alone().await;
+    let reader = Reader::default();
+    for word in ["one", "poison", "two"] {
+        let tx = db.begin("word").await.unwrap();
+        append(&*tx, &[change(word)]).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    until_idle(&db, &reader).await;
+    assert_eq!(*reader.0.lock().unwrap(), ["one", "two"]);
+    assert_eq!(stage.number("SELECT count(*) FROM outbox_quarantine WHERE consumer = 'reader'").await, 1);
+    stage.execute("DELETE FROM outbox_quarantine").await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_read_every_row_once() {
+    let (stage, db) = alone().await;
+    for n in 0..200 {
+        let tx = db.begin("word").await.unwrap();
+        append(&*tx, &[change(&n.to_string())]).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let reader = Arc::new(Reader::default());
+    let both = (0..4).map(|_| {
+        let (db, reader) = (db.clone(), reader.clone());
+        async move { until_idle(&db, &reader).await }
+    });
+    futures_util::future::join_all(both).await;
+    until_idle(&db, &reader).await;
+    let words = reader.0.lock().unwrap().clone();
+    assert_eq!(words, (0..200).map(|n| n.to_string()).collect::<Vec<_>>());
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cursors_of_another_cluster_start_over() {
+    let (stage, db) = alone().await;
+    let reader = Reader::default();
+    let tx = db.begin("word").await.unwrap();
+    append(&*tx, &[change("one")]).await.unwrap();
+    tx.commit().await.unwrap();
+    until_idle(&db, &reader).await;
+    // As after a restore: another cluster's identity, and transaction ids from the future.
+    stage.execute("UPDATE outbox_cursor SET system_identifier = 'another', xid = '99999999999'; UPDATE outbox SET xid = '99999999998'").await;
+    let tx = db.begin("word").await.unwrap();
+    append(&*tx, &[change("two")]).await.unwrap();
+    tx.commit().await.unwrap();
+    until_idle(&db, &reader).await;
+    assert_eq!(*reader.0.lock().unwrap(), ["one", "one", "two"], "at least once, none skipped");
+    assert!(read_after(db.pool(), Position::default(), 10).await.unwrap().len() == 2);
+    stage.finish().await;
+}
+
+async fn carries_hints(one: &dyn Bus, other: &dyn Bus) {
+    let (mut here, mut there) = (one.subscribe(), other.subscribe());
+    let delta = SeatsDelta {
+        event: EventId::new(),
+        sections: vec![SectionDelta { section: 3, version: 9, seats: vec![(1, 'H', 1_700_000_000_000), (2, 'A', 0)] }],
+        tiers: None,
+    };
+    let hints = [Hint::Seats(Arc::new(delta)), Hint::Booking(BookingId::new())];
+    for hint in &hints {
+        one.publish(hint.clone()).await.unwrap();
+    }
+    for receiver in [&mut here, &mut there] {
+        for hint in &hints {
+            let got = tokio::time::timeout(Duration::from_secs(5), receiver.recv()).await.unwrap().unwrap();
+            assert_eq!(got, *hint, "in order, to everybody, the sender included");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_buses_keep_one_contract() {
+    parterre::install_crypto();
+    let memory = MemoryBus::default();
+    carries_hints(&memory, &memory).await;
+    let namespace = Uuid::now_v7().to_string();
+    let shutdown = CancellationToken::new();
+    let one = RedisBus::connect(&redis_url(), &namespace, shutdown.clone()).await.unwrap();
+    let other = RedisBus::connect(&redis_url(), &namespace, shutdown.clone()).await.unwrap();
+    carries_hints(&one, &other).await;
+    shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_redis_subscription_comes_back_and_says_that_something_was_missed() {
+    parterre::install_crypto();
+    let shutdown = CancellationToken::new();
+    let bus = RedisBus::connect(&redis_url(), &Uuid::now_v7().to_string(), shutdown.clone()).await.unwrap();
+    let mut hints = bus.subscribe();
+    let client = redis::Client::open(redis_url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("PUBSUB").query_async::<i64>(&mut connection).await.unwrap();
+    let hint = tokio::time::timeout(Duration::from_secs(2), hints.recv()).await.unwrap().unwrap();
+    assert_eq!(hint, Hint::Gap);
+    let booking = Hint::Booking(BookingId::new());
+    eventually("hints arrive again", || async {
+        bus.publish(booking.clone()).await.ok()?;
+        matches!(tokio::time::timeout(Duration::from_millis(200), bus.subscribe().recv()).await, Ok(Ok(_)) | Err(_))
+            .then_some(())
+    })
+    .await;
+    shutdown.cancel();
+}
+
+const DELTAS: &str = "subscription($event: ID!) { seatMapChanged(eventId: $event) { __typename ... on SeatMapDelta { changes { seatId } } } }";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_on_one_server_sees_a_hold_on_the_other() {
+    let stage = Stage::with(crate::holds::two_servers()).await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mut socket = Socket::open(&stage.buyer_at(1, "leo")).await;
+    socket.subscribe(DELTAS, json!({ "event": hall.event })).await;
+    assert_eq!(socket.next().await["seatMapChanged"]["__typename"], "SeatMapSnapshot");
+    stage.buyer_at(0, "mina").hold(&hall.event, "k", &["A-3"]).await;
+    assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["seatId"], "A-3");
+    stage.finish().await;
+}
+
+/// The horizon of the outbox is the whole cluster's: a transaction left open anywhere holds the feed back, not the map.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_left_open_in_another_database_does_not_delay_the_map() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 9, |_| {}).await;
+    let elsewhere = Db::connect(&url_of("postgres"), 1).await.unwrap();
+    let open = elsewhere.pool().begin().await.unwrap();
+    open.execute_unprepared("CREATE TEMP TABLE left_open (n int); SELECT pg_current_xact_id()").await.unwrap();
+    let mut socket = Socket::open(&stage.stranger()).await;
+    socket.subscribe(DELTAS, json!({ "event": hall.event })).await;
+    socket.next().await;
+    for n in 1..=5 {
+        let started = Instant::now();
+        stage.buyer(&format!("buyer-{n}")).hold(&hall.event, "k", &[&format!("A-{n}")]).await;
+        socket.next().await;
+        assert!(started.elapsed() < Duration::from_secs(2), "a delta took {:?}", started.elapsed());
+    }
+    open.rollback().await.unwrap();
+    stage.finish().await;
+}
+
+/// What a committer could not publish, because it died after its commit, the relay does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_nobody_published_reaches_the_map_all_the_same() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mut socket = Socket::open(&stage.stranger()).await;
+    socket.subscribe(DELTAS, json!({ "event": hall.event })).await;
+    socket.next().await;
+    let (_, event) = parterre_schema::parse_node_id(&hall.event).unwrap();
+    let tx = stage.db.begin("test").await.unwrap();
+    tx.execute_unprepared("UPDATE event_seat SET status = 'BLOCKED' WHERE seat_no = 2; UPDATE event_counter SET version = version + 1, remaining = remaining - 1")
+        .await
+        .unwrap();
+    let version = stage.number("SELECT version FROM event_counter").await + 1;
+    let delta = SeatsDelta {
+        event: EventId(event),
+        sections: vec![SectionDelta { section: 0, version, seats: vec![(2, 'B', 0)] }],
+        tiers: None,
+    };
+    let payload = serde_json::to_value(&delta).unwrap();
+    append(&*tx, &[Change { topic: Topic::Seats, event: Some(EventId(event)), subject: None, payload }]).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["seatId"], "A-3");
+    stage.finish().await;
+}
+
+/// Not even in the outbox: the comparison of counters notices it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_delta_is_noticed_by_its_counter() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mut socket = Socket::open(&stage.stranger()).await;
+    socket.subscribe(DELTAS, json!({ "event": hall.event })).await;
+    socket.next().await;
+    stage.execute("UPDATE event_seat SET status = 'BLOCKED' WHERE seat_no = 4; UPDATE event_counter SET version = version + 1, remaining = remaining - 1").await;
+    let started = Instant::now();
+    assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["seatId"], "A-5");
+    eprintln!("a lost delta was noticed after {:?}", started.elapsed());
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_passes_on_the_map_by_itself() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 5, |input| input["holdSeconds"] = json!(1)).await;
+    let mut socket = Socket::open(&stage.stranger()).await;
+    let query = "subscription($event: ID!) { seatMapChanged(eventId: $event) { ... on SeatMapDelta { changes { seatId status } } } }";
+    socket.subscribe(query, json!({ "event": hall.event })).await;
+    socket.next().await;
+    stage.buyer("mina").hold(&hall.event, "k", &["A-1"]).await;
+    assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["status"], "HELD");
+    assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["status"], "AVAILABLE", "with no worker at all");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_an_index_search_says_so_everything_else_answers_and_it_rebuilds_itself() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let query = "query($id: ID) { searchEvents(query: \"aida\") { totalCount } event(id: $id) { title } }";
+    let ask = || async { stage.stranger().ask(query, json!({ "id": hall.event })).await };
+    eventually("the event is found", || async {
+        (ask().await["data"]["searchEvents"]["totalCount"] == 1).then_some(())
+    })
+    .await;
+    let discovery = &stage.servers[0].app.services.discovery;
+    let generation = discovery.index().unwrap().generation().to_owned();
+    let folder = stage.servers[0].app.config.data.join("search");
+    std::fs::remove_file(folder.join("current")).unwrap();
+    let answer = eventually("search is unavailable or rebuilt", || async {
+        let answer = ask().await;
+        let code = answer["errors"][0]["extensions"]["code"].as_str().map(str::to_owned);
+        let rebuilt = discovery.index().is_some_and(|index| index.generation() != generation);
+        (code.as_deref() == Some("SEARCH_UNAVAILABLE") || rebuilt).then_some(answer)
+    })
+    .await;
+    assert_eq!(answer["data"]["event"]["title"], "Aida", "the known event loads all the while: {answer}");
+    eventually("the index was rebuilt", || async {
+        let other = discovery.index().is_some_and(|index| index.generation() != generation);
+        (other && ask().await["data"]["searchEvents"]["totalCount"] == 1).then_some(())
+    })
+    .await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_document_follows_its_events_newest_row() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    mina.checkout(&hold, "c", "pm_card_visa").await;
+    hall.organizer
+        .must(
+            "updateVenue",
+            json!({ "venueId": hall.venue, "expectedVersion": "1", "name": "Semperoper" }),
+            "venue { id }",
+        )
+        .await;
+    let (_, event) = parterre_schema::parse_node_id(&hall.event).unwrap();
+    eventually("the document is at the newest row", || async {
+        let xid = stage.number("SELECT max(xid::text::bigint) FROM outbox WHERE event_id IS NOT NULL").await;
+        let position = stage.servers[0].app.services.discovery.index()?.position_of(event).ok()??;
+        (i64::try_from(position.xid) == Ok(xid)).then_some(())
+    })
+    .await;
+    eventually("the new name is found", || async {
+        let answer = mina.ask("{ searchEvents(query: \"semperoper\") { totalCount } }", json!({})).await;
+        (answer["data"]["searchEvents"]["totalCount"] == 1).then_some(())
+    })
+    .await;
+    stage.finish().await;
+}
