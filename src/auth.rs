@@ -97,7 +97,7 @@ impl Tokens {
         validation.set_audience(&[&config.jwt_audience]);
         validation.set_issuer(&[&config.jwt_issuer]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        let seen = moka::sync::Cache::builder().max_capacity(100_000).time_to_live(Duration::from_secs(300)).build();
+        let seen = moka::sync::Cache::builder().max_capacity(100_000).time_to_live(Duration::from_mins(5)).build();
         Ok(Self { key: Arc::new(key), validation: Arc::new(validation), seen })
     }
 

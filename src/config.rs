@@ -41,6 +41,7 @@ pub const DEVELOPMENT_SECRET: &str = "parterre-development-secret-not-for-produc
 
 /// Settings of a server and its workers.
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
 pub struct Config {
     /// PostgreSQL, for example `postgres://user@host/database`
     #[arg(long, env = "DATABASE_URL", default_value = "postgres://localhost/parterre", hide_env_values = true)]
@@ -72,7 +73,7 @@ pub struct Config {
     /// Secret of HS256 tokens, for development
     #[arg(long, env = "JWT_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
     pub jwt_secret: Secret,
-    /// PEM file with the public key of EdDSA, ES256 or RS256 tokens; replaces the secret
+    /// PEM file with the public key of `EdDSA`, ES256 or RS256 tokens; replaces the secret
     #[arg(long, env = "JWT_PUBLIC_KEY_FILE")]
     pub jwt_public_key_file: Option<PathBuf>,
     /// Who issues tokens: `iss`
@@ -102,7 +103,7 @@ pub struct Config {
         default_value = "whsec_simulator"
     )]
     pub stripe_webhook_secrets: Vec<Secret>,
-    /// How long checkout waits for the payment before it answers PAYMENT_PENDING, in milliseconds
+    /// How long checkout waits for the payment before it answers `PAYMENT_PENDING`, in milliseconds
     #[arg(long, env = "CHECKOUT_WAIT_MS", default_value_t = 3_000)]
     pub checkout_wait_ms: u64,
     /// Lanes that settle hold requests

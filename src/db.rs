@@ -95,7 +95,6 @@ impl Db {
     }
 
     /// Opens a read-only snapshot: everything read in it is of one moment.
-    #[expect(clippy::disallowed_methods, reason = "this is the transaction helper")]
     pub async fn snapshot(&self) -> Result<DatabaseTransaction, DbErr> {
         self.pool.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await
     }
@@ -167,7 +166,7 @@ async fn learn_outcome(pool: &DatabaseConnection, name: &str, xid: &str, lost: D
         match asked.ok().flatten().and_then(|row| row.value).as_deref() {
             Some("committed") => return Ok(()),
             Some("aborted") => return Err(CommitError::RolledBack(lost)),
-            Some("in progress") | None | Some(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            Some("in progress" | _) | None => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
     Err(CommitError::Unknown(lost))
@@ -176,7 +175,7 @@ async fn learn_outcome(pool: &DatabaseConnection, name: &str, xid: &str, lost: D
 /// The five-character SQLSTATE of a failed statement, if the server answered at all.
 #[must_use]
 pub fn sql_state(error: &DbErr) -> Option<String> {
-    driver_error(error)?.code().map(|code| code.into_owned())
+    driver_error(error)?.code().map(std::borrow::Cow::into_owned)
 }
 
 /// The constraint or index a failed statement broke.

@@ -158,7 +158,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(config) => serve(config).await?,
         Command::Worker(config) => work(config).await?,
         Command::Migrate(config) => {
-            parterre_migration::up(connect(&config).await?.pool()).await.context("migrating")?
+            parterre_migration::up(connect(&config).await?.pool()).await.context("migrating")?;
         }
         Command::Seed(config) => seed(config).await?,
         Command::Reindex(config) => {
@@ -240,7 +240,7 @@ fn token(args: &TokenArgs) -> anyhow::Result<String> {
     };
     let mut config = dev::default_config();
     config.jwt_secret = args.jwt_secret.clone();
-    Ok(issue(&config, &person, Duration::from_secs(30 * 86_400))?)
+    Ok(issue(&config, &person, Duration::from_hours(720))?)
 }
 
 async fn simulate(args: SimulatorArgs) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use parterre::db::{Db, Transaction};
 use parterre::outbox::{Change, Topic};
 use parterre::outbox::{Consumer, Position, Progress, Row, append, consume, read_after};
 use parterre_entity::{BookingId, EventId};
-use sea_orm::{ConnectionTrait, DbErr, TransactionTrait};
+use sea_orm::{ConnectionTrait, DbErr};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -195,7 +195,7 @@ async fn a_transaction_left_open_in_another_database_does_not_delay_the_map() {
     let stage = Stage::new().await;
     let hall = stage.hall(1, 9, |_| {}).await;
     let elsewhere = Db::connect(&url_of("postgres"), 1).await.unwrap();
-    let open = elsewhere.pool().begin().await.unwrap();
+    let open = elsewhere.begin("left_open").await.unwrap();
     open.execute_unprepared("CREATE TEMP TABLE left_open (n int); SELECT pg_current_xact_id()").await.unwrap();
     let mut socket = Socket::open(&stage.stranger()).await;
     socket.subscribe(DELTAS, json!({ "event": hall.event })).await;

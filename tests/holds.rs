@@ -8,7 +8,7 @@ use parterre_entity::{EventId, HoldId};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
-use sea_orm::{ConnectionTrait, TransactionTrait};
+use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,7 +198,7 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
     let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
     assert_eq!(code(&mina.hold(&hall.event, "k", &["A-1"]).await), "none");
     // Somebody has the row; meanwhile the deadline passes. A clock read before the wait would still say HELD.
-    let blocker = stage.db.pool().begin().await.unwrap();
+    let blocker = stage.db.begin("blocker").await.unwrap();
     blocker
         .execute_unprepared(
             "UPDATE event_seat SET held_until = clock_timestamp() + interval '300 milliseconds' WHERE seat_no = 0;
@@ -223,7 +223,7 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
     assert_eq!(code(&waiting.await.unwrap()), "none", "the deadline passed while it waited");
 
     // A seat that another transaction gives away while we wait is seen as taken.
-    let blocker = stage.db.pool().begin().await.unwrap();
+    let blocker = stage.db.begin("blocker").await.unwrap();
     blocker.execute_unprepared("UPDATE event_seat SET status = 'BLOCKED' WHERE seat_no = 1").await.unwrap();
     let (event, ada) = (hall.event.clone(), stage.buyer("ada"));
     let waiting = tokio::spawn(async move { ada.hold(&event, "k", &["A-2"]).await });
@@ -430,7 +430,7 @@ async fn the_deadline_never_moves_and_a_replay_outlives_the_sale() {
 async fn buyers_of_different_seats_do_not_wait_for_each_others_locks() {
     let stage = Stage::with(two_servers()).await;
     let hall = stage.hall(2, 5, |_| {}).await;
-    let blocker = stage.db.pool().begin().await.unwrap();
+    let blocker = stage.db.begin("blocker").await.unwrap();
     blocker.execute_unprepared("SELECT FROM event_seat WHERE seat_no = 0 FOR UPDATE").await.unwrap();
     let (mina, leo) = (stage.buyer_at(0, "mina"), stage.buyer_at(1, "leo"));
     let event = hall.event.clone();

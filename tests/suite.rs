@@ -12,10 +12,14 @@
 
 mod support;
 
+mod access;
 mod catalogue;
 mod contract;
 mod feed;
 mod holds;
+mod model;
 mod money;
+mod playground;
+mod process;
 mod rooms;
 mod story;

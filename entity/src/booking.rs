@@ -1,7 +1,7 @@
 //! One attempt to buy a hold. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{BookingFailure, BookingId, BookingState, EventId, HoldId};
 use sea_orm::entity::prelude::*;
 
 /// A row of `booking`.

@@ -1,7 +1,7 @@
 //! Something at a venue at a time. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{EventId, EventState, InventoryMode, LayoutId, OrganizationId, VenueId};
 use sea_orm::entity::prelude::*;
 
 /// A row of `event`.

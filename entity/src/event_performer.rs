@@ -1,7 +1,7 @@
 //! The bill of an event. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{EventId, PerformerId};
 use sea_orm::entity::prelude::*;
 
 /// A row of `event_performer`.

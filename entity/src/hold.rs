@@ -1,7 +1,7 @@
 //! Seats and admissions set aside for one buyer until a deadline. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{EventId, HoldId, HoldState};
 use sea_orm::entity::prelude::*;
 
 /// A row of `hold`.

@@ -1,7 +1,7 @@
 //! What a hold covers, with its price. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{EventId, HoldId, ItemState};
 use sea_orm::entity::prelude::*;
 
 /// A row of `hold_item`.

@@ -1,7 +1,7 @@
 //! An immutable seating plan. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{LayoutId, VenueId};
 use sea_orm::entity::prelude::*;
 
 /// A row of `layout`.

@@ -1,7 +1,7 @@
 //! The money side of one booking. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{BookingId, EventId, PaymentId, PaymentState, PaymentStep};
 use sea_orm::entity::prelude::*;
 
 /// A row of `payment`.

@@ -1,7 +1,7 @@
 //! Who is on stage. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{OrganizationId, PerformerId};
 use sea_orm::entity::prelude::*;
 
 /// A row of `performer`.

@@ -1,7 +1,7 @@
 //! Money on its way back. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{BookingId, EventId, PaymentId, RefundId, RefundReason, RefundState};
 use sea_orm::entity::prelude::*;
 
 /// A row of `refund`.

@@ -1,7 +1,7 @@
 //! One admission. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{BookingId, EventId, TicketId, TicketState};
 use sea_orm::entity::prelude::*;
 
 /// A row of `ticket`.

@@ -1,7 +1,7 @@
 //! Every transition of a booking and its money. The columns are commented in the migration.
 #![expect(missing_docs, reason = "each column is commented in the migration")]
 
-use crate::*;
+use crate::{BookingId, TimelineKind};
 use sea_orm::entity::prelude::*;
 
 /// A row of `timeline`.

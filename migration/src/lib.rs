@@ -39,6 +39,7 @@ enum Direction {
 
 /// The lock lives as long as its transaction, so a crash frees it; the migrations run on the same connection.
 async fn locked(db: &DatabaseConnection, direction: Direction) -> Result<(), DbErr> {
+    #[expect(clippy::disallowed_methods, reason = "this crate comes before the transaction helper")]
     let transaction = db.begin().await?;
     transaction.execute_unprepared(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     match direction {

@@ -366,7 +366,7 @@ pub struct UpdateEventInput {
     pub forbid_single_seats: Option<bool>,
     /// For new holds.
     pub zone_prices: Option<Vec<ZonePriceInput>>,
-    /// A capacity below what is taken is INVALID_INPUT.
+    /// A capacity below what is taken is `INVALID_INPUT`.
     pub tiers: Option<Vec<TierInput>>,
     /// Switches the queue on or changes it.
     pub waiting_room: Option<WaitingRoomInput>,

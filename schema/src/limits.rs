@@ -1,4 +1,4 @@
-//! Every limit an input meets, in one place. A value beyond one is INVALID_INPUT, or BAD_USER_INPUT in a query.
+//! Every limit an input meets, in one place. A value beyond one is `INVALID_INPUT`, or `BAD_USER_INPUT` in a query.
 
 /// Characters of a name or title.
 pub const NAME_CHARS_MAX: usize = 200;

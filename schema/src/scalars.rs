@@ -1,5 +1,5 @@
 //! The contract's own scalars. Each is text on the wire; a rule judges the text, so a bad date in a mutation is
-//! INVALID_INPUT with its field instead of a document error.
+//! `INVALID_INPUT` with its field instead of a document error.
 
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, SimpleObject, Value};
 use chrono::{SecondsFormat, Utc};

@@ -32,7 +32,7 @@ impl Bookings {
                 }
                 // One that fails must not keep the others from their money.
                 Err(error) => {
-                    tracing::error!(booking.id = %row.value, %error, "a booking of a cancelled event could not be undone yet")
+                    tracing::error!(booking.id = %row.value, %error, "a booking of a cancelled event could not be undone yet");
                 }
             }
         }
@@ -83,7 +83,7 @@ impl Bookings {
             match self.inventory.release(hold.id, &hold.buyer).await {
                 Ok(()) => released += 1,
                 Err(error) => {
-                    tracing::warn!(hold.id = %hold.id, %error, "a hold of a cancelled event could not be released yet")
+                    tracing::warn!(hold.id = %hold.id, %error, "a hold of a cancelled event could not be released yet");
                 }
             }
         }

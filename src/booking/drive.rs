@@ -11,14 +11,15 @@ use super::store::{self, BookingError, Why, lock_event, step};
 use super::{Bookings, rules::BookingEvent};
 use crate::db::{self, Transaction, repeating};
 use crate::inventory;
-use crate::payment::{self, CALL_TIMEOUT, CallError, Handle, Intent, Order, PaymentChanges, PaymentEvent};
+use crate::payment::{
+    self, CALL_TIMEOUT, CallError, Handle, Intent, Lease, Leased, Order, PaymentChanges, PaymentEvent,
+};
 use chrono::{DateTime, Duration, Utc};
 use parterre_entity::{
     BookingFailure, BookingState, EventState, PaymentId, PaymentState, PaymentStep, payment as payment_row,
 };
 use sea_orm::{DbErr, EntityTrait};
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// Steps a payment takes in one go: send, capture, and what may come between.
 const STEPS_MAX: usize = 6;
@@ -26,15 +27,12 @@ const STEPS_MAX: usize = 6;
 impl Bookings {
     /// Moves a payment on as far as it goes, if it is due and nobody else is at it.
     pub async fn drive(&self, payment: PaymentId) -> Result<(), BookingError> {
-        let token = Uuid::now_v7();
-        if !payment::lease(&self.db, payment, token).await? {
-            return Ok(());
-        }
+        let Some(lease) = Lease::take(&self.db, Leased::Payment(payment)).await? else { return Ok(()) };
         let result = self.drive_leased(payment).await;
         if result.is_err() {
             payment::postpone(&self.db, payment).await?;
         }
-        payment::unlease(&self.db, payment, token).await?;
+        lease.release().await?;
         result
     }
 
@@ -130,11 +128,11 @@ impl Bookings {
             BookingState::PaymentPending => obstacle(&view, now + call),
             _ => Some(BookingFailure::Abandoned),
         };
-        let sendable = match (payment.status, payment.unknown_step) {
+        let sendable = matches!(
+            (payment.status, payment.unknown_step),
             (PaymentState::Created | PaymentState::Authorizing, _)
-            | (PaymentState::Unknown, Some(PaymentStep::Authorize)) => true,
-            _ => false,
-        };
+                | (PaymentState::Unknown, Some(PaymentStep::Authorize))
+        );
         if !sendable {
             tx.rollback().await?;
             return Ok(None);
@@ -218,12 +216,11 @@ impl Bookings {
 
     /// Looks at a payment that waits for its buyer, or that should be at rest.
     async fn look(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
-        match self.find(row).await {
-            Ok(Some(intent)) => self.settle(row, &intent, "lookup").await.map(|()| true),
-            Ok(None) | Err(_) => {
-                payment::postpone(&self.db, row.id).await?;
-                Ok(false)
-            }
+        if let Ok(Some(intent)) = self.find(row).await {
+            self.settle(row, &intent, "lookup").await.map(|()| true)
+        } else {
+            payment::postpone(&self.db, row.id).await?;
+            Ok(false)
         }
     }
 
@@ -243,12 +240,11 @@ impl Bookings {
 
     /// The provider's object: by its id, or else by the list over its time of creation, matched by our id.
     async fn find(&self, row: &payment_row::Model) -> Result<Option<Intent>, CallError> {
-        match &row.provider_id {
-            Some(id) => self.provider.retrieve(id).await.map(Some),
-            None => {
-                let from = row.first_sent_at.unwrap_or(row.created_at) - Duration::minutes(5);
-                self.provider.find(&row.operation_id, from).await
-            }
+        if let Some(id) = &row.provider_id {
+            self.provider.retrieve(id).await.map(Some)
+        } else {
+            let from = row.first_sent_at.unwrap_or(row.created_at) - Duration::minutes(5);
+            self.provider.find(&row.operation_id, from).await
         }
     }
 

@@ -7,20 +7,18 @@ use super::rules::BookingEvent;
 use super::store::{self, BookingError, step, tell_money};
 use super::timeline::{Entry, note};
 use crate::db::{Transaction, repeating};
-use crate::payment::{self, CallError, NewRefund, ProviderRefund, RefundEvent, RefundOrder, RefundStanding};
+use crate::payment::{
+    self, CallError, Lease, Leased, NewRefund, ProviderRefund, RefundEvent, RefundOrder, RefundStanding,
+};
 use crate::sql;
 use parterre_entity::{BookingState, RefundId, RefundState, TimelineKind, payment as payment_row, refund};
 use sea_orm::{DbErr, EntityTrait, FromQueryResult};
-use uuid::Uuid;
 
 /// Moves a refund on, if it is due and nobody else is at it.
 pub(super) async fn drive(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
-    let token = Uuid::now_v7();
-    if !payment::lease_refund(&bookings.db, id, token).await? {
-        return Ok(());
-    }
+    let Some(lease) = Lease::take(&bookings.db, Leased::Refund(id)).await? else { return Ok(()) };
     let result = drive_leased(bookings, id).await;
-    payment::unlease_refund(&bookings.db, id, token).await?;
+    lease.release().await?;
     result
 }
 

@@ -211,22 +211,19 @@ async fn convert(
         }
         result => result?,
     };
-    match shifted {
-        Ok(deltas) => {
-            inventory::step(tx, &locked.hold, HoldEvent::Convert).await?;
-            let authorized = PaymentChanges { capture_before: intent.capture_before, ..known };
-            move_payment(tx, locked, PaymentEvent::Authorize, (authorized, cause)).await?;
-            let capture = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
-            move_payment_reread(tx, locked.payment.id, PaymentEvent::Capture, (capture, cause)).await?;
-            Ok(deltas)
-        }
-        Err(inventory::NotAllHeld) => {
-            move_payment(tx, locked, PaymentEvent::Authorize, (known, cause)).await?;
-            let void = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
-            move_payment_reread(tx, locked.payment.id, PaymentEvent::Void, (void, cause)).await?;
-            fail_booking(tx, locked, (BookingFailure::HoldExpired, cause)).await?;
-            Ok(Vec::new())
-        }
+    if let Ok(deltas) = shifted {
+        inventory::step(tx, &locked.hold, HoldEvent::Convert).await?;
+        let authorized = PaymentChanges { capture_before: intent.capture_before, ..known };
+        move_payment(tx, locked, PaymentEvent::Authorize, (authorized, cause)).await?;
+        let capture = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
+        move_payment_reread(tx, locked.payment.id, PaymentEvent::Capture, (capture, cause)).await?;
+        Ok(deltas)
+    } else {
+        move_payment(tx, locked, PaymentEvent::Authorize, (known, cause)).await?;
+        let void = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
+        move_payment_reread(tx, locked.payment.id, PaymentEvent::Void, (void, cause)).await?;
+        fail_booking(tx, locked, (BookingFailure::HoldExpired, cause)).await?;
+        Ok(Vec::new())
     }
 }
 

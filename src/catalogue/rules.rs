@@ -392,10 +392,10 @@ mod tests {
 
     #[test]
     fn the_first_status_that_applies_is_told() {
+        use words::SaleStatus as S;
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         let schedule = Schedule { starts_at: at(300), on_sale_at: at(100), off_sale_at: at(200) };
         let status = |state, remaining, now| sale_status(state, schedule, remaining, at(now));
-        use words::SaleStatus as S;
         assert_eq!(status(EventState::Published, 1, 99), S::Scheduled);
         assert_eq!(status(EventState::Published, 0, 99), S::Scheduled);
         assert_eq!(status(EventState::Published, 1, 100), S::OnSale);

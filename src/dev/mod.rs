@@ -95,7 +95,7 @@ async fn simulator(
 
 #[expect(clippy::print_stdout, reason = "what a newcomer reads first")]
 fn welcome(app: &App) -> anyhow::Result<()> {
-    let day = Duration::from_secs(30 * 86_400);
+    let day = Duration::from_hours(720);
     let url = &app.config.public_url;
     let buyer = issue(&app.config, &Person::buyer("mina"), day)?;
     let organizer = issue(&app.config, &Person::organizer("ACME"), day)?;

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The UUID of a node id of a kind, or NOT_FOUND at a field.
+/// The UUID of a node id of a kind, or `NOT_FOUND` at a field.
 pub(super) fn named(kind: Kind, id: &ID, field: &str) -> Result<Uuid, Refused> {
     of_kind(kind, id).ok_or_else(|| UserError::not_found(field).into())
 }

@@ -92,7 +92,7 @@ impl Mutation {
         answer(released.await, ReleaseHoldPayload::refused)
     }
 
-    /// Pays a hold and answers after a short wait: CONFIRMED, FAILED with the reason, or PAYMENT_PENDING when the
+    /// Pays a hold and answers after a short wait: CONFIRMED, FAILED with the reason, or `PAYMENT_PENDING` when the
     /// payment's outcome is not known yet; then ask again or subscribe to `bookingUpdated`. A hold that has a booking
     /// already answers with it, `replayed`.
     async fn checkout(&self, ctx: &Context<'_>, input: CheckoutInput) -> Nullable<CheckoutPayload> {

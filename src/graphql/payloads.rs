@@ -5,6 +5,7 @@ use super::objects::{Booking, Event, Hold, Layout, LayoutNote, Performer, Venue,
 use async_graphql::{Result, SimpleObject};
 
 /// Data, or an error of the field.
+#[expect(clippy::unnecessary_wraps, reason = "a payload is nullable in the contract")]
 pub(super) fn answer<T>(result: Result<T, Refused>, refused: impl FnOnce(UserError) -> T) -> Option<Result<T>> {
     Some(match result {
         Ok(payload) => Ok(payload),

@@ -50,7 +50,7 @@ impl Query {
     }
 
     /// Finds events: free text with typos and prefixes, filters, facets. A few seconds behind the catalogue;
-    /// SEARCH_UNAVAILABLE while the index is being rebuilt.
+    /// `SEARCH_UNAVAILABLE` while the index is being rebuilt.
     async fn search_events(
         &self,
         ctx: &Context<'_>,
@@ -96,7 +96,7 @@ impl Query {
     }
 
     /// An event's seat map: from memory, approximate by contract, at most 2 seconds old. Sections that the event does not
-    /// have are BAD_USER_INPUT.
+    /// have are `BAD_USER_INPUT`.
     async fn seat_map(&self, ctx: &Context<'_>, event_id: ID, section_ids: Option<Vec<ID>>) -> Nullable<SeatMap> {
         let read = async {
             let Some(id) = of_kind(Kind::Event, &event_id).map(EventId) else { return Ok(None) };

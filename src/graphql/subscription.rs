@@ -114,7 +114,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn stream<'ctx>(self, ctx: Context<'ctx>) -> impl Stream<Item = Result<SeatMapUpdate>> + 'ctx {
+    fn stream(self, ctx: Context<'_>) -> impl Stream<Item = Result<SeatMapUpdate>> + '_ {
         async_stream::stream! {
             let (view, mut moves) = self.map.watch();
             let mut version = SeatMapVersion(view.version.clone());

@@ -32,9 +32,9 @@ pub(super) async fn graphiql(State(app): State<App>) -> Response {
     let token = app
         .config
         .playground_token
-        .then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_secs(86_400)).ok())
+        .then(|| issue(&app.config, &Person::buyer("mina"), Duration::from_hours(24)).ok())
         .flatten();
-    let mut names: Vec<String> = Operations::iter().map(|name| name.into_owned()).collect();
+    let mut names: Vec<String> = Operations::iter().map(std::borrow::Cow::into_owned).collect();
     names.sort();
     let demo_event = app.demo_event.get().map_or("evt_demo", String::as_str);
     let tabs: Vec<String> = names

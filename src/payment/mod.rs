@@ -17,10 +17,11 @@ pub use provider::{
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
 pub use stripe::{CALL_TIMEOUT, Stripe};
 
+mod lease;
 mod store;
 
+pub use lease::{Lease, Leased};
 pub use store::{
-    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease, lease_refund,
-    lock, lock_refund, look_again, note_missed, postpone, postpone_refund, rest, step, step_refund, unlease,
-    unlease_refund,
+    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease_refund, lock,
+    lock_refund, look_again, note_missed, postpone, postpone_refund, rest, step, step_refund,
 };

@@ -195,6 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::many_single_char_names, reason = "a table is read by its columns")]
     fn every_pair_of_a_payment_is_decided() {
         use PaymentEvent as E;
         use PaymentState as S;

@@ -8,7 +8,6 @@ use parterre_entity::{
     BookingId, EventId, PaymentId, PaymentState, PaymentStep, RefundId, RefundReason, RefundState, payment, refund,
 };
 use sea_orm::{ConnectionTrait, DbErr, EntityTrait, FromQueryResult, QuerySelect};
-use uuid::Uuid;
 
 /// A payment to be made.
 #[derive(Clone, Debug)]
@@ -250,53 +249,6 @@ pub async fn step_refund(
         .await?
         .rows_affected();
     if written == 1 { Ok(to) } else { Err(DbErr::Custom(format!("refund {} moved while it was locked", row.id))) }
-}
-
-/// How long a lease lasts: longer than the calls of one drive.
-const LEASE_SECONDS: f64 = 120.0;
-
-/// Takes the lease of a payment that is due. It limits who calls the provider, never whose fact counts.
-pub async fn lease(db: &Db, id: PaymentId, token: Uuid) -> Result<bool, DbErr> {
-    lease_row(db, "payment", id.0, token).await
-}
-
-/// Takes the lease of a refund that is due.
-pub async fn lease_refund(db: &Db, id: RefundId, token: Uuid) -> Result<bool, DbErr> {
-    lease_row(db, "refund", id.0, token).await
-}
-
-async fn lease_row(db: &Db, table: &'static str, id: Uuid, token: Uuid) -> Result<bool, DbErr> {
-    let taken = db
-        .pool()
-        .execute_raw(sql!(
-            format!(
-                "UPDATE {table} SET lease_token = $2, lease_until = clock_timestamp() + make_interval(secs => $3)
-                 WHERE id = $1 AND next_check_at <= clock_timestamp()
-                   AND (lease_until IS NULL OR lease_until <= clock_timestamp())"
-            ),
-            id,
-            token,
-            LEASE_SECONDS
-        ))
-        .await?
-        .rows_affected();
-    Ok(taken == 1)
-}
-
-/// Gives a payment's lease back.
-pub async fn unlease(db: &Db, id: PaymentId, token: Uuid) -> Result<(), DbErr> {
-    unlease_row(db, "payment", id.0, token).await
-}
-
-/// Gives a refund's lease back.
-pub async fn unlease_refund(db: &Db, id: RefundId, token: Uuid) -> Result<(), DbErr> {
-    unlease_row(db, "refund", id.0, token).await
-}
-
-async fn unlease_row(db: &Db, table: &'static str, id: Uuid, token: Uuid) -> Result<(), DbErr> {
-    let statement =
-        format!("UPDATE {table} SET lease_token = NULL, lease_until = NULL WHERE id = $1 AND lease_token = $2");
-    db.pool().execute_raw(sql!(statement, id, token)).await.map(drop)
 }
 
 /// Payments that are due and that nobody is at.

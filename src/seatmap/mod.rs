@@ -44,7 +44,7 @@ impl SeatMaps {
         tasks: &TaskTracker,
         shutdown: &CancellationToken,
     ) -> Self {
-        let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_secs(600)).build();
+        let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_mins(10)).build();
         let maps = Self { db, catalogue, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
         let (listening, hints) = (maps.clone(), bus.subscribe());
         tasks.spawn(listening.listen(hints));

@@ -18,7 +18,7 @@ pub struct Api {
 
 impl Api {
     pub fn new(url: &str, token: Option<String>) -> Self {
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = reqwest::Client::builder().timeout(Duration::from_mins(1)).build().unwrap();
         Self { url: url.to_owned(), token, client }
     }
 
@@ -82,7 +82,7 @@ impl Api {
     }
 
     pub async fn booking(&self, id: &Value) -> Value {
-        let query = format!("query($id: ID) {{ booking(id: $id) {{ {} }} }}", BOOKING_FIELDS);
+        let query = format!("query($id: ID) {{ booking(id: $id) {{ {BOOKING_FIELDS} }} }}");
         self.data(&query, json!({ "id": id })).await["booking"].clone()
     }
 }

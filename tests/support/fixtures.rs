@@ -25,7 +25,7 @@ pub fn in_seconds(seconds: i64) -> String {
 pub fn rows(rows: usize, seats: usize) -> Value {
     let row = |r: usize| {
         let seats: Vec<Value> = (1..=seats).map(|n| json!({ "number": n.to_string(), "zone": "Stalls" })).collect();
-        let name = if r < 26 { char::from(b'A' + r as u8).to_string() } else { format!("R{r}") };
+        let name = if r < 26 { char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[r]).to_string() } else { format!("R{r}") };
         json!({ "name": name, "seats": seats })
     };
     json!([{ "name": "Main", "rows": (0..rows).map(row).collect::<Vec<_>>() }])

@@ -139,13 +139,13 @@ impl Stage {
 
     /// Somebody with a token, talking to a server.
     pub fn buyer_at(&self, server: usize, name: &str) -> Api {
-        let token = issue(&self.config, &Person::buyer(name), Duration::from_secs(3_600)).unwrap();
+        let token = issue(&self.config, &Person::buyer(name), Duration::from_hours(1)).unwrap();
         Api::new(&self.servers[server].url, Some(token))
     }
 
     /// Somebody of an organization.
     pub fn organizer(&self, organization: &str) -> Api {
-        let token = issue(&self.config, &Person::organizer(organization), Duration::from_secs(3_600)).unwrap();
+        let token = issue(&self.config, &Person::organizer(organization), Duration::from_hours(1)).unwrap();
         Api::new(&self.servers[0].url, Some(token))
     }
 

@@ -211,7 +211,7 @@ impl Payment {
         self.row.decline_code.as_deref()
     }
 
-    /// What the buyer has to do, while the status is REQUIRES_ACTION.
+    /// What the buyer has to do, while the status is `REQUIRES_ACTION`.
     async fn next_action(&self, ctx: &Context<'_>) -> Nullable<PaymentAction> {
         let action = self.row.next_action.clone().filter(|_| self.row.status == PaymentState::RequiresAction)?;
         let read = async {

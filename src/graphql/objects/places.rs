@@ -224,8 +224,8 @@ impl Layout {
 /// Something that an import changed or left out.
 #[derive(Clone, Debug, SimpleObject)]
 pub struct LayoutNote {
-    /// A word to switch on: GUID_REPEATED, ROW_NAMED, ROWS_JOINED, SEAT_NUMBERED, SEAT_RENAMED, SECTION_RENAMED,
-    /// EMPTY_ROW, UNKNOWN_PROPERTY. More may come.
+    /// A word to switch on: `GUID_REPEATED`, `ROW_NAMED`, `ROWS_JOINED`, `SEAT_NUMBERED`, `SEAT_RENAMED`, `SECTION_RENAMED`,
+    /// `EMPTY_ROW`, `UNKNOWN_PROPERTY`. More may come.
     pub code: String,
     /// For people.
     pub message: String,

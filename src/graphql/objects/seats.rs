@@ -347,7 +347,7 @@ pub struct TierChange {
     pub available: i32,
 }
 
-/// Something was missed. A snapshot follows; after SLOW_CONSUMER the stream ends: subscribe again.
+/// Something was missed. A snapshot follows; after `SLOW_CONSUMER` the stream ends: subscribe again.
 #[derive(Clone, Debug, SimpleObject)]
 pub struct SeatMapResync {
     /// The version now.

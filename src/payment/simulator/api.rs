@@ -205,7 +205,7 @@ pub(super) async fn complete_action(State(simulator): State<Simulator>, Path(id)
     });
     match done {
         Some(intent) => {
-            webhooks::send(&simulator, "payment_intent.amount_capturable_updated", intent, Webhooks::Once);
+            webhooks::send(&simulator, "payment_intent.amount_capturable_updated", &intent, Webhooks::Once);
             Html("<!doctype html><title>Payment simulator</title><p>Done. You may go back.").into_response()
         }
         None => (
@@ -260,7 +260,7 @@ async fn run(
     step: impl FnOnce(&mut Book, Effect, &str) -> Result<Value, Refused>,
 ) -> Response {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let first_key = !key.rsplit(':').next().is_some_and(|last| last.parse::<u32>().is_ok());
+    let first_key = key.rsplit(':').next().is_none_or(|last| last.parse::<u32>().is_err());
     let public_url = simulator.settings.public_url.clone();
     let mut how = behaviour(&call.method, call.step, first_key);
     let begun = simulator.change(|book| begin(book, &key, &call));
@@ -282,7 +282,7 @@ async fn run(
     });
     let (mut status, mut body) = match result {
         Ok(object) => {
-            webhooks::send(&simulator, kind_of(&object), object.clone(), how.webhooks);
+            webhooks::send(&simulator, kind_of(&object), &object, how.webhooks);
             (200, object)
         }
         Err((status, body)) => (status, body),
@@ -308,7 +308,7 @@ async fn run(
             Response::new(Body::from_stream(broken))
         }
         Reply::Never => {
-            tokio::time::sleep(Duration::from_secs(120)).await;
+            tokio::time::sleep(Duration::from_mins(2)).await;
             failure(504, &json!({ "error": { "type": "api_error" } }))
         }
     }

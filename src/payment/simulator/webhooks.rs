@@ -8,7 +8,7 @@ use sha2::Sha256;
 use std::time::Duration;
 
 /// Sends a webhook about an object, as the behaviour says. Retries are the provider's matter: three, then it gives up.
-pub(super) fn send(simulator: &Simulator, kind: &'static str, object: Value, webhooks: Webhooks) {
+pub(super) fn send(simulator: &Simulator, kind: &'static str, object: &Value, webhooks: Webhooks) {
     let (copies, delay) = match webhooks {
         Webhooks::None => return,
         Webhooks::Once => (1, Duration::from_millis(20)),
