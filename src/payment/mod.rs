@@ -5,23 +5,21 @@
 //! of seats: what a settled payment means for them is the booking's matter.
 
 pub mod currency;
+mod lease;
 mod provider;
 mod rules;
 pub mod simulator;
+mod store;
 mod stripe;
 
+pub use lease::{Lease, Leased};
 pub use provider::{
     CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding,
     Standing,
 };
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
-pub use stripe::{CALL_TIMEOUT, Stripe};
-
-mod lease;
-mod store;
-
-pub use lease::{Lease, Leased};
 pub use store::{
-    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lease_refund, lock,
-    lock_refund, look_again, note_missed, postpone, postpone_refund, rest, step, step_refund,
+    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lock, lock_refund,
+    look_again, note_missed, postpone, postpone_refund, rest, step, step_refund,
 };
+pub use stripe::{CALL_TIMEOUT, Stripe};
