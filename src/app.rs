@@ -11,9 +11,9 @@ use crate::graphql::{ApiSchema, Services, schema};
 use crate::inventory::Inventory;
 use crate::payment::Stripe;
 use crate::seatmap::SeatMaps;
+use crate::wake::Wake;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -34,10 +34,10 @@ pub struct App {
     pub tasks: TaskTracker,
     /// Ends everything.
     pub shutdown: CancellationToken,
-    /// Wakes the consumers of the outbox.
-    pub outbox_wake: Arc<Notify>,
+    /// Changes with every commit that wrote to the outbox: wakes everyone who reads it.
+    pub outbox_wake: Wake,
     /// Wakes the one who looks at webhooks.
-    pub webhook_wake: Arc<Notify>,
+    pub webhook_wake: Wake,
     /// In development: the event that the playground's examples are about.
     pub demo_event: Arc<OnceLock<String>>,
 }
@@ -78,7 +78,7 @@ impl App {
             Some(url) => Arc::new(RedisBus::connect(url, &config.redis_namespace, shutdown.clone()).await?),
             None => Arc::new(MemoryBus::default()),
         };
-        let (outbox_wake, payment_wake) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (outbox_wake, payment_wake) = (Wake::default(), Wake::default());
         let catalogue = Catalogue::new(db.clone());
         let inventory = Arc::new(Inventory::start(config.lanes, &db, &bus, &outbox_wake, &tasks));
         let provider = Arc::new(Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone())?);
@@ -114,7 +114,7 @@ impl App {
             tasks,
             shutdown,
             outbox_wake,
-            webhook_wake: Arc::default(),
+            webhook_wake: Wake::default(),
             demo_event: Arc::default(),
         })
     }

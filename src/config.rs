@@ -1,4 +1,4 @@
-//! Settings: flags and environment through clap, listed by `--help`. A secret may also come from a file (`*_FILE`).
+//! Settings: flags and environment through clap, listed by `--help`.
 
 use clap::Args;
 use std::net::SocketAddr;
@@ -123,6 +123,11 @@ pub struct Config {
 /// Why the settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// Tokens signed with a shared secret in production.
+    #[error(
+        "production takes tokens signed with a key pair only: set JWT_PUBLIC_KEY_FILE, or unset PARTERRE_PRODUCTION"
+    )]
+    SecretTokens,
     /// A development value in production.
     #[error("{0} still has its development value: set it, or unset PARTERRE_PRODUCTION")]
     DevelopmentValue(&'static str),
@@ -135,8 +140,8 @@ impl Config {
             return Ok(());
         }
         let development = Secret::new(DEVELOPMENT_SECRET);
-        if self.jwt_secret == development && self.jwt_public_key_file.is_none() {
-            return Err(ConfigError::DevelopmentValue("JWT_SECRET"));
+        if self.jwt_public_key_file.is_none() {
+            return Err(ConfigError::SecretTokens);
         }
         if self.ticket_secret == development {
             return Err(ConfigError::DevelopmentValue("TICKET_SECRET"));

@@ -130,12 +130,6 @@ pub enum CommitError {
 }
 
 impl Transaction {
-    /// The transaction's id, which outlives its connection.
-    #[must_use]
-    pub fn xid(&self) -> &str {
-        &self.xid
-    }
-
     /// Commits. If the reply is lost, the truth is asked for on another connection, by the transaction's id.
     pub async fn commit(self) -> Result<(), CommitError> {
         let Self { inner, name, xid, started, pool } = self;

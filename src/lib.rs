@@ -1,11 +1,15 @@
-//! Parterre: a box office behind one GraphQL API. The rooms and who may call whom are drawn in `docs/ARCHITECTURE.md`.
+//! Parterre: a box office behind one GraphQL API. The rooms are drawn in `docs/ARCHITECTURE.md`; who may call whom is in
+//! `tests/rooms.rs`.
 
 pub mod app;
 pub mod audit;
+pub mod auditor;
 pub mod auth;
+pub mod bench;
 pub mod booking;
 pub mod bus;
 pub mod catalogue;
+pub mod chaos;
 pub mod clock;
 pub mod config;
 pub mod db;
@@ -21,6 +25,7 @@ pub mod seatmap;
 pub mod seed;
 pub mod shutdown;
 pub mod telemetry;
+pub mod wake;
 pub mod workers;
 
 /// Chooses the one TLS implementation of the process. Call it first: two would panic at the first use.

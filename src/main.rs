@@ -39,6 +39,12 @@ enum Command {
     Seed(Config),
     /// Build the search index anew
     Reindex(Config),
+    /// Check every invariant and list what breaks one; fails if anything does
+    Audit(Config),
+    /// Compare payments with the provider's list and repair what differs
+    Reconcile(ReconcileArgs),
+    /// Measure an idle server on a private PostgreSQL
+    Bench,
     /// Print the GraphQL schema
     Schema,
     /// Print a token signed with the development secret
@@ -79,6 +85,15 @@ enum Who {
         /// The organization
         organization: String,
     },
+}
+
+#[derive(Args)]
+struct ReconcileArgs {
+    /// Hours back from now
+    #[arg(long, default_value_t = 48)]
+    hours: u32,
+    #[command(flatten)]
+    config: Config,
 }
 
 #[derive(Args)]
@@ -165,6 +180,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let app = App::build(config, CancellationToken::new()).await?;
             println!("{} events indexed", app.services.discovery.rebuild().await?);
         }
+        Command::Reconcile(args) => reconcile(args).await?,
+        Command::Audit(config) => return audit(&config).await,
+        Command::Bench => parterre::bench::idle().await?,
         Command::Schema => print!("{}", graphql::sdl()),
         Command::Token(args) => println!("{}", token(&args)?),
         Command::Org(OrgArgs { what: OrgCommand::Create { name, config } }) => {
@@ -183,6 +201,47 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::DatabaseUrl => println!("{}", dev::database_url()?),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "the command line's own answer")]
+async fn reconcile(args: ReconcileArgs) -> anyhow::Result<()> {
+    let app = App::build(args.config, CancellationToken::new()).await?;
+    let now = app.services.bookings.now().await?;
+    let report = app.services.bookings.reconcile(now - chrono::Duration::hours(args.hours.into()), now).await?;
+    while app.services.bookings.drive_due().await? > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for note in report
+        .repaired
+        .iter()
+        .map(|note| format!("repaired: {note}"))
+        .chain(report.unexplained.iter().map(|note| format!("look at: {note}")))
+    {
+        println!("{note}");
+    }
+    println!(
+        "{} woken, {} repaired, {} for a person to look at",
+        report.woken,
+        report.repaired.len(),
+        report.unexplained.len()
+    );
+    app.shutdown.cancel();
+    app.drain(Duration::from_secs(20)).await;
+    Ok(())
+}
+
+/// What is in flight gets a minute.
+const AUDIT_GRACE_SECONDS: i64 = 60;
+
+#[expect(clippy::print_stdout, reason = "the command line's own answer")]
+async fn audit(config: &Config) -> anyhow::Result<ExitCode> {
+    let grace = chrono::Duration::seconds(AUDIT_GRACE_SECONDS);
+    let violations = parterre::auditor::check(&connect(config).await?, grace).await?;
+    for violation in &violations {
+        println!("{}: {}", violation.invariant, violation.what);
+    }
+    println!("{} violations", violations.len());
+    Ok(if violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn connect(config: &Config) -> anyhow::Result<db::Db> {

@@ -46,7 +46,8 @@ pub fn serve_metrics(listener: TcpListener, shutdown: &CancellationToken) -> Res
     Ok(())
 }
 
-fn recorder() -> Result<PrometheusHandle, MetricsError> {
+/// Starts collecting metrics.
+pub fn recorder() -> Result<PrometheusHandle, MetricsError> {
     Ok(PrometheusBuilder::new()
         .set_buckets_for_metric(metrics_exporter_prometheus::Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .install_recorder()?)

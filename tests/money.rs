@@ -280,7 +280,9 @@ async fn calling_an_event_off_refunds_everybody_in_full() {
     let off =
         json!({ "eventId": hall.event, "expectedVersion": read["event"]["version"], "reason": "the tenor is ill" });
     hall.organizer.must("cancelEvent", off, "event { saleStatus } progress { bookings cancelled refunded }").await;
-    assert_eq!(code(&stage.buyer("late").checkout(&held, "c", "pm_card_visa").await).len(), "SALE_NOT_OPEN".len());
+    let late = stage.buyer("late").checkout(&held, "c", "pm_card_visa").await;
+    // The hold is released by the call-off's worker sooner or later.
+    assert!(matches!(code(&late), "SALE_NOT_OPEN" | "HOLD_NOT_ACTIVE"), "{late}");
     for (buyer, id) in bookings {
         let done = eventually("the money is back", || async {
             let booking = buyer.booking(&id).await;

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
-struct Process {
-    child: Child,
-    url: String,
+pub struct Process {
+    pub child: Child,
+    pub url: String,
 }
 
-fn command(stage: &Stage, role: &str) -> Command {
+pub fn command(stage: &Stage, role: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_parterre"));
     command
         .arg(role)
@@ -29,17 +29,36 @@ fn command(stage: &Stage, role: &str) -> Command {
     command
 }
 
-async fn start(stage: &Stage, port: u16) -> Process {
-    let child = command(stage, "serve").env("PARTERRE_LISTEN", format!("127.0.0.1:{port}")).spawn().unwrap();
-    let url = format!("http://127.0.0.1:{port}");
-    eventually("the server is ready", || async {
-        reqwest::get(format!("{url}/readyz")).await.ok()?.status().is_success().then_some(())
-    })
-    .await;
-    Process { child, url }
+/// A server that ends at a point as a kill would end it.
+pub fn dying(stage: &Stage, point: &str) -> Command {
+    let mut command = command(stage, "serve");
+    command.env("PARTERRE_DIE_AT", point);
+    command
 }
 
-async fn free_port() -> u16 {
+pub async fn start(stage: &Stage) -> Process {
+    start_with(|| command(stage, "serve")).await
+}
+
+/// Starts a server on a free port; on another one if somebody was faster there.
+pub async fn start_with(command: impl Fn() -> Command) -> Process {
+    let patience = Instant::now() + Duration::from_secs(60);
+    loop {
+        let url = format!("127.0.0.1:{}", free_port().await);
+        let mut child = command().env("PARTERRE_LISTEN", &url).spawn().unwrap();
+        let url = format!("http://{url}");
+        while child.try_wait().unwrap().is_none() {
+            if reqwest::get(format!("{url}/readyz")).await.is_ok_and(|answer| answer.status().is_success()) {
+                return Process { child, url };
+            }
+            assert!(Instant::now() < patience, "the server was not ready within a minute");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(Instant::now() < patience, "the server could not start");
+    }
+}
+
+pub async fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
@@ -50,9 +69,8 @@ async fn killed_at_any_moment_nothing_is_lost_and_nothing_happens_twice() {
     let mut random = StdRng::seed_from_u64(crate::holds::seed());
     let stage = Stage::with(crate::support::Setup { workers: false, ..Default::default() }).await;
     let hall = stage.hall(4, 20, |_| {}).await;
-    let port = free_port().await;
     for round in 0..4 {
-        let mut process = start(&stage, port).await;
+        let mut process = start(&stage).await;
         let shoppers: Vec<_> = (0..12)
             .map(|n| {
                 let name = format!("r{round}-{n}");
@@ -63,7 +81,7 @@ async fn killed_at_any_moment_nothing_is_lost_and_nothing_happens_twice() {
             .collect();
         tokio::time::sleep(Duration::from_millis(random.random_range(20..400))).await;
         process.child.kill().await.unwrap();
-        let again = start(&stage, port).await;
+        let again = start(&stage).await;
         for (n, shopper) in shoppers.into_iter().enumerate() {
             let before = shopper.await.unwrap();
             let api = Api::new(&again.url, stage.buyer(&format!("r{round}-{n}")).token);
@@ -79,8 +97,7 @@ async fn killed_at_any_moment_nothing_is_lost_and_nothing_happens_twice() {
             .await;
             assert_eq!(status, "CONFIRMED");
         }
-        let map = stage
-            .stranger()
+        let map = Api::new(&again.url, None)
             .data("query($id: ID!) { seatMap(eventId: $id) { sections { statuses } } }", json!({ "id": hall.event }))
             .await;
         let sold = map["seatMap"]["sections"][0]["statuses"].as_str().unwrap().matches('S').count();
@@ -106,10 +123,34 @@ async fn shop(api: &Api, event: &str, seat: &str) -> (Value, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_between_commit_and_publish_the_hold_is_there_once_and_the_map_says_so() {
+    let stage = Stage::with(crate::support::Setup { workers: false, ..Default::default() }).await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let mut process = start_with(|| dying(&stage, "before_publish")).await;
+    let there = Api::new(&process.url, mina.token.clone());
+    let query = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id } } }";
+    let input = json!({ "eventId": hall.event, "idempotencyKey": "k", "seatIds": ["A-2"] });
+    assert!(there.try_ask(query, json!({ "input": input })).await.is_err(), "it died before it could answer");
+    process.child.wait().await.unwrap();
+    assert_eq!(stage.number("SELECT count(*) FROM hold").await, 1, "it had committed");
+    let again = start(&stage).await;
+    let there = Api::new(&again.url, mina.token.clone());
+    let mut socket = crate::support::Socket::open(&there).await;
+    let map =
+        "subscription($id: ID!) { seatMapChanged(eventId: $id) { ... on SeatMapSnapshot { sections { statuses } } } }";
+    socket.subscribe(map, json!({ "id": hall.event })).await;
+    assert_eq!(socket.next().await["seatMapChanged"]["sections"][0]["statuses"], "AHAAA");
+    let replayed = there.hold(&hall.event, "k", &["A-2"]).await;
+    assert_eq!((&replayed["replayed"], stage.number("SELECT count(*) FROM hold").await), (&json!(true), 1));
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_ends_a_server_within_its_time_also_with_open_sockets() {
     let stage = Stage::with(crate::support::Setup { workers: false, ..Default::default() }).await;
     let hall = stage.hall(1, 3, |_| {}).await;
-    let mut process = start(&stage, free_port().await).await;
+    let mut process = start(&stage).await;
     let mut sockets = Vec::new();
     for _ in 0..20 {
         let mut socket = crate::support::Socket::open(&Api::new(&process.url, None)).await;
@@ -155,7 +196,7 @@ async fn what_is_missing_at_the_start_is_said_in_one_line() {
     let mut insecure = command(&stage, "serve");
     insecure.env("PARTERRE_PRODUCTION", "true").env("PARTERRE_LISTEN", "127.0.0.1:0");
     let said = complaint(insecure).await;
-    assert!(said.contains("JWT_SECRET"), "{said}");
+    assert!(said.contains("JWT_PUBLIC_KEY_FILE"), "{said}");
     stage.finish().await;
 }
 

@@ -23,3 +23,4 @@ mod playground;
 mod process;
 mod rooms;
 mod story;
+mod uncertain;

@@ -140,7 +140,7 @@ CREATE TABLE event_zone (
 COMMENT ON TABLE event_zone IS 'what a seat of a price zone costs at this event';
 COMMENT ON COLUMN event_zone.price_minor IS 'in the minor unit of the event''s currency';
 
--- Inventory: written by src/inventory alone ------------------------------------------------------------------------
+-- Inventory: seats, tiers, counters, quotas and holds are written by src/inventory alone -------------------------------
 
 CREATE TABLE event_seat (
     event_id   uuid NOT NULL,
@@ -391,7 +391,7 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_event ON outbox (event_id, xid, id) WHERE event_id IS NOT NULL;
 COMMENT ON TABLE outbox IS 'what was committed, for those who react to it; read in (xid, id) order below the snapshot''s horizon';
-COMMENT ON COLUMN outbox.topic IS 'seats: what readers of a seat map see changed. event, venue, performer: catalogue. hold, booking, payment, refund, ticket: that one changed';
+COMMENT ON COLUMN outbox.topic IS 'seats: what readers of a seat map see changed. event, venue, performer: catalogue. hold: it changed. booking: it, its payment or a refund changed. ticket: a booking''s tickets did';
 
 CREATE TABLE outbox_cursor (
     consumer          text PRIMARY KEY,

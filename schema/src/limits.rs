@@ -1,16 +1,16 @@
 //! Every limit an input meets, in one place. A value beyond one is `INVALID_INPUT`, or `BAD_USER_INPUT` in a query.
 
-/// Characters of a name or title.
+/// Characters of a name, a title or an e-mail address.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Characters of a description.
+/// Characters of a description or a reason.
 pub const DESCRIPTION_CHARS_MAX: usize = 5_000;
-/// Characters of a reason, a category, a genre, a locale.
+/// Characters of a category, a genre, a locale.
 pub const WORD_CHARS_MAX: usize = 100;
 /// Characters of an idempotency key.
 pub const KEY_CHARS_MAX: usize = 128;
 /// Characters of a search text.
 pub const SEARCH_CHARS_MAX: usize = 200;
-/// Characters of a URL or an e-mail address.
+/// Characters of a URL.
 pub const URL_CHARS_MAX: usize = 2_000;
 /// Characters of a row's name or a seat's number.
 pub const SEAT_WORD_CHARS_MAX: usize = 50;

@@ -249,11 +249,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes an event out.
-    pub fn remove(&self, event: uuid::Uuid) {
-        self.inner.delete_term(Term::from_field_text(self.fields.id, &event.simple().to_string()));
-    }
-
     /// Makes what was put in visible and lasting, together with the feed's cursor.
     pub fn commit(&mut self, cursor: &str) -> Result<(), SearchError> {
         let mut commit = self.inner.prepare_commit()?;

@@ -37,7 +37,7 @@ impl Bookings {
             }
         }
         if undone > 0 {
-            self.wake.notify_one();
+            self.wake.wake();
         }
         Ok(undone + self.release_holds_of_cancelled_events().await?)
     }

@@ -9,6 +9,7 @@ use super::rules::{View, obstacle};
 use super::settle::{Settled, move_row, settle};
 use super::store::{self, BookingError, Why, lock_event, step};
 use super::{Bookings, rules::BookingEvent};
+use crate::chaos;
 use crate::db::{self, Transaction, repeating};
 use crate::inventory;
 use crate::payment::{
@@ -89,7 +90,10 @@ impl Bookings {
             return_url: row.return_url.clone(),
             key_no: row.key_no,
         };
-        match self.provider.authorize(&order).await {
+        chaos::point("before_authorize");
+        let answer = self.provider.authorize(&order).await;
+        chaos::point("after_authorize");
+        match answer {
             Ok(intent) => self.settle(row, &intent, "authorize").await.map(|()| true),
             Err(CallError::Declined { code, provider_id }) => {
                 let intent = uncollected(row, provider_id, code);
@@ -178,7 +182,10 @@ impl Bookings {
             return self.keep_unknown(row, PaymentStep::Capture, &not_listed()).await.map(|()| false);
         };
         self.count_call(row.id).await?;
-        match self.provider.capture(&handle).await {
+        chaos::point("before_capture");
+        let answer = self.provider.capture(&handle).await;
+        chaos::point("after_capture");
+        match answer {
             // The answer to a key that was used before is old: the object as it stands is what counts.
             Ok(_) if row.attempts > 0 => match self.find(row).await {
                 Ok(Some(intent)) => self.settle(row, &intent, "capture").await.map(|()| false),
@@ -231,7 +238,7 @@ impl Bookings {
         match self.find(&row).await {
             Ok(Some(intent)) => {
                 self.settle(&row, &intent, cause).await?;
-                self.wake.notify_one();
+                self.wake.wake();
                 Ok(true)
             }
             Ok(None) | Err(_) => Ok(false),
@@ -250,6 +257,7 @@ impl Bookings {
 
     async fn settle(&self, row: &payment_row::Model, intent: &Intent, cause: &'static str) -> Result<(), BookingError> {
         let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, cause)).await?;
+        chaos::point(if cause == "capture" { "after_confirm" } else { "after_settle" });
         self.inventory.publish(deltas).await;
         self.announce(booking).await;
         Ok(())

@@ -8,6 +8,7 @@ mod calloff;
 mod cancel;
 mod drive;
 mod read;
+mod reconcile;
 mod refunds;
 mod rules;
 mod settle;
@@ -18,6 +19,7 @@ mod webhooks;
 
 pub use cancel::refund_now;
 pub use read::{Booking, Page};
+pub use reconcile::{ReconcileError, Report};
 pub use rules::{BookingEvent, InvalidTransition, next};
 pub use store::BookingError;
 pub use tickets::{Issuer, code as ticket_code, qr_svg, read_code as read_ticket_code};
@@ -26,11 +28,12 @@ use crate::bus::{Bus, Hint};
 use crate::db::{Db, repeating};
 use crate::inventory::Inventory;
 use crate::payment::PaymentProvider;
+use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::{BookingId, BookingState, HoldId, PaymentState};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -110,7 +113,7 @@ pub struct Bookings {
     inventory: Arc<Inventory>,
     provider: Arc<dyn PaymentProvider>,
     tasks: TaskTracker,
-    wake: Arc<Notify>,
+    wake: Wake,
     checkout_wait: Duration,
     /// Drives at once.
     room: Arc<Semaphore>,
@@ -133,7 +136,7 @@ pub struct Parts {
     /// Where tasks that must not be dropped run.
     pub tasks: TaskTracker,
     /// Wakes the payment worker.
-    pub wake: Arc<Notify>,
+    pub wake: Wake,
     /// How long checkout waits for an outcome.
     pub checkout_wait: Duration,
 }
@@ -200,7 +203,7 @@ impl Bookings {
             Ok(done) => {
                 self.inventory.publish(done.deltas).await;
                 self.announce(done.booking).await;
-                self.wake.notify_one();
+                self.wake.wake();
                 Ok(Ok((done.booking, done.replayed)))
             }
             Err(refusal) => Ok(Err(refusal)),
@@ -216,7 +219,7 @@ impl Bookings {
 
     /// Wakes whoever drives payments and refunds.
     #[must_use]
-    pub fn waker(&self) -> &Arc<Notify> {
+    pub const fn waker(&self) -> &Wake {
         &self.wake
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn look_at(bookings: &Bookings, id: RefundId) -> Result<bool, B
     match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
         Ok(Some(found)) => {
             settle(bookings, id, &found).await?;
-            bookings.wake.notify_one();
+            bookings.wake.wake();
             Ok(true)
         }
         Ok(None) | Err(_) => Ok(false),

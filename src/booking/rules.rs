@@ -2,7 +2,7 @@
 
 use crate::payment::{Intent, Standing};
 use chrono::{DateTime, Utc};
-use parterre_entity::{BookingFailure, BookingState, HoldState, PaymentState, RefundReason};
+use parterre_entity::{BookingFailure, BookingState, HoldState, PaymentState, RefundReason, TicketState};
 
 /// What may happen to a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,21 @@ pub const fn next(from: BookingState, event: BookingEvent) -> Result<BookingStat
             S::PaymentPending | S::Confirmed | S::Failed | S::Cancelling | S::Cancelled | S::RefundRequired,
             E::RefundFails,
         ) => Err(InvalidTransition { from, event }),
+    }
+}
+
+/// What may happen to a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketEvent {
+    /// Its booking is cancelled.
+    Revoke,
+}
+
+/// The ticket's state machine: revoked is final, and revoking twice is revoking once.
+#[must_use]
+pub const fn next_ticket(from: TicketState, event: TicketEvent) -> TicketState {
+    match (from, event) {
+        (TicketState::Issued | TicketState::Revoked, TicketEvent::Revoke) => TicketState::Revoked,
     }
 }
 
@@ -224,6 +239,13 @@ mod tests {
         assert_eq!(table.map(|(state, _)| state).as_slice(), S::ALL);
         for (state, expected) in table {
             assert_eq!(events.map(|event| next(state, event).ok()), expected, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_revoked_for_good() {
+        for state in TicketState::ALL {
+            assert_eq!(next_ticket(*state, TicketEvent::Revoke), TicketState::Revoked);
         }
     }
 

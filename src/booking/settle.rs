@@ -78,18 +78,7 @@ async fn lock_all(tx: &Transaction, payment: PaymentId) -> Result<Locked, DbErr>
     .await?
     .ok_or_else(|| DbErr::RecordNotFound(format!("payment {payment}")))?;
     let terms = store::lock_event(tx, path.event_id).await?;
-    tx.execute_raw(sql!(
-        "INSERT INTO event_quota (event_id, buyer) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        path.event_id,
-        path.buyer.clone()
-    ))
-    .await?;
-    tx.execute_raw(sql!(
-        "SELECT FROM event_quota WHERE event_id = $1 AND buyer = $2 FOR NO KEY UPDATE",
-        path.event_id,
-        path.buyer
-    ))
-    .await?;
+    inventory::lock_quota(tx, path.event_id, &path.buyer).await?;
     let missing = |what: &str| DbErr::RecordNotFound(what.to_owned());
     let hold = inventory::lock(tx, path.hold_id).await?.ok_or_else(|| missing("hold"))?;
     let booking = store::lock(tx, path.booking_id).await?;

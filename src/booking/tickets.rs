@@ -3,6 +3,7 @@
 //! Invariant: issuing locks the booking and does nothing unless it is CONFIRMED, so that a cancellation that overtakes
 //! it leaves no valid ticket.
 
+use super::rules::{TicketEvent, next_ticket};
 use super::store;
 use super::timeline::{Entry, note};
 use crate::config::Secret;
@@ -91,13 +92,19 @@ pub(super) async fn issue(tx: &Transaction, id: BookingId) -> Result<usize, DbEr
 
 /// Revokes a locked booking's tickets.
 pub(super) async fn revoke(tx: &Transaction, row: &booking::Model, cause: &'static str) -> Result<(), DbErr> {
+    let (from, to) = (TicketState::Issued, next_ticket(TicketState::Issued, TicketEvent::Revoke));
     let revoked = tx
-        .execute_raw(sql!("UPDATE ticket SET status = 'REVOKED' WHERE booking_id = $1 AND status = 'ISSUED'", row.id))
+        .execute_raw(sql!(
+            "UPDATE ticket SET status = $2 WHERE booking_id = $1 AND status = $3",
+            row.id,
+            to.as_str(),
+            from.as_str()
+        ))
         .await?
         .rows_affected();
     let revoked = usize::try_from(revoked).unwrap_or(usize::MAX);
     if revoked > 0 {
-        tell(tx, row, (TicketState::Revoked, cause, revoked)).await?;
+        tell(tx, row, (to, cause, revoked)).await?;
     }
     Ok(())
 }

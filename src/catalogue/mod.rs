@@ -1,7 +1,7 @@
 //! What is on, where, and what it costs: organizers write it, everyone reads it.
 //!
-//! Invariants: a layout never changes; a draft is seen by its organization only; every write has its audit and outbox
-//! rows in its own commit. Seats and tiers of an event are the inventory's: this room asks for them to be made.
+//! Invariants: a layout never changes; a draft is seen by its organization only; every write has its audit row, and
+//! what others react to its outbox row, in its own commit. Seats and tiers of an event are the inventory's: this room asks for them to be made.
 
 mod layout;
 mod plan;
@@ -123,7 +123,8 @@ impl Catalogue {
             name: input.name.as_deref().map(|name| text("name", name, limits::NAME_CHARS_MAX)).transpose()?,
             city: input.city.as_deref().map(|city| text("city", city, limits::NAME_CHARS_MAX)).transpose()?,
             country_code: input.country_code.as_deref().map(rules::country_code).transpose()?,
-            place: rules::place(input.latitude, input.longitude)?,
+            latitude: input.latitude,
+            longitude: input.longitude,
         };
         repeating(|| store::update_venue(&self.db, who, (id, expected), edits.clone())).await
     }

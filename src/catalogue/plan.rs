@@ -27,8 +27,7 @@ pub fn import(name: String, document: &str) -> Result<(Draft, Vec<Note>), Invali
     let plan: Value = serde_json::from_str(document).map_err(|error| refuse(format!("is not JSON: {error}")))?;
     let mut notes = Notes::default();
     notes.unknown(&plan, "", &["name", "categories", "zones", "size"]);
-    let categories: HashSet<&str> =
-        list(&plan, "categories").iter().filter_map(|category| category.get("name")?.as_str()).collect();
+    let categories = read_categories(&plan, &mut notes)?;
     let zones = list(&plan, "zones");
     if zones.len() > limits::LAYOUT_SECTIONS_MAX {
         return Err(refuse(format!("has more than {} zones", limits::LAYOUT_SECTIONS_MAX)));
@@ -42,6 +41,25 @@ pub fn import(name: String, document: &str) -> Result<(Draft, Vec<Note>), Invali
     notes.repeated_guids(&blocks);
     let draft = draw_blocks(name, blocks, &mut notes)?;
     Ok((draft, notes.finish()))
+}
+
+/// Category names as the document has them, and as price zones are called.
+fn read_categories(plan: &Value, notes: &mut Notes) -> Result<HashMap<String, String>, Invalid> {
+    let mut names = HashMap::new();
+    for (index, category) in list(plan, "categories").iter().enumerate() {
+        let Some(written) = category.get("name").and_then(Value::as_str) else { continue };
+        let plain: String = written.chars().filter(|c| !c.is_control()).take(limits::NAME_CHARS_MAX).collect();
+        let plain = plain.trim().to_owned();
+        if plain.is_empty() {
+            return Err(Invalid::new("pretixPlan", format!("the category at categories.{index} has a blank name")));
+        }
+        if plain != written {
+            let message = format!("the category is called \"{plain}\" here");
+            notes.add("CATEGORY_RENAMED", message, &format!("categories.{index}"));
+        }
+        names.insert(written.to_owned(), plain);
+    }
+    Ok(names)
 }
 
 /// A zone of the document.
@@ -66,7 +84,12 @@ struct PlanSeat {
     y: f64,
 }
 
-fn read_zone(z: usize, zone: &Value, categories: &HashSet<&str>, notes: &mut Notes) -> Result<Block, Invalid> {
+fn read_zone(
+    z: usize,
+    zone: &Value,
+    categories: &HashMap<String, String>,
+    notes: &mut Notes,
+) -> Result<Block, Invalid> {
     let path = format!("zones.{z}");
     notes.unknown(zone, &path, &["name", "zone_id", "uuid", "position", "rows", "areas"]);
     let name = string(zone, "name").unwrap_or_default();
@@ -93,7 +116,7 @@ fn read_zone(z: usize, zone: &Value, categories: &HashSet<&str>, notes: &mut Not
                 number = (s + 1).to_string();
                 notes.add("SEAT_NUMBERED", format!("a seat without a number is called {number}"), &path);
             }
-            let category = string(seat, "category").filter(|category| categories.contains(category.as_str()));
+            let category = string(seat, "category").and_then(|category| categories.get(&category).cloned());
             let category = category.ok_or_else(|| {
                 let found = string(seat, "category").unwrap_or_default();
                 Invalid::new(
@@ -377,6 +400,20 @@ mod tests {
         for code in ["ROW_NAMED", "GUID_REPEATED", "UNKNOWN_PROPERTY", "SEAT_RENAMED"] {
             assert!(notes.iter().any(|note| note.code == code), "{code} in {notes:?}");
         }
+    }
+
+    #[test]
+    fn category_names_become_words_that_can_be_priced() {
+        let odd = |name: &str| {
+            let seat = json!({"seat_guid": "1", "seat_number": "1", "position": {"x": 0, "y": 0}, "category": name});
+            let rows = json!([{"row_number": "1", "seats": [seat]}]);
+            json!({"name": "P", "categories": [{"name": name}], "zones": [{"name": "Z", "rows": rows}], "size": {}})
+                .to_string()
+        };
+        let (draft, notes) = import("Plan".into(), &odd(" V\u{0}IP ")).unwrap();
+        assert_eq!(draft.zone_names, ["VIP"]);
+        assert!(notes.iter().any(|note| note.code == "CATEGORY_RENAMED"));
+        assert!(import("Plan".into(), &odd(" ")).unwrap_err().message.contains("categories.0"));
     }
 
     #[test]

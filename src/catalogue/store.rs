@@ -62,7 +62,8 @@ pub(super) struct VenueEdits {
     pub(super) name: Option<String>,
     pub(super) city: Option<String>,
     pub(super) country_code: Option<String>,
-    pub(super) place: Option<(f64, f64)>,
+    pub(super) latitude: Option<f64>,
+    pub(super) longitude: Option<f64>,
 }
 
 pub(super) async fn update_venue(
@@ -83,9 +84,8 @@ pub(super) async fn update_venue(
     row.name = edits.name.unwrap_or(row.name);
     row.city = edits.city.unwrap_or(row.city);
     row.country_code = edits.country_code.unwrap_or(row.country_code);
-    if let Some((latitude, longitude)) = edits.place {
-        (row.latitude, row.longitude) = (Some(latitude), Some(longitude));
-    }
+    let place = rules::place(edits.latitude.or(row.latitude), edits.longitude.or(row.longitude))?;
+    (row.latitude, row.longitude) = (place.map(|place| place.0), place.map(|place| place.1));
     venue::Entity::update(row.clone().into_active_model().reset_all()).exec(&*tx).await?;
     audit::record(&*tx, who, "updateVenue", id, serde_json::json!({ "version": row.version })).await?;
     tell(&tx, Topic::Venue, None, id, "updated").await?;
@@ -150,6 +150,8 @@ pub(super) async fn insert_layout(
     venue: VenueId,
     draft: &Draft,
 ) -> Result<LayoutId, CatalogueError> {
+    // Hashing hundreds of thousands of places takes a while: not while a transaction is open.
+    let geometry_hash = draft.geometry_hash();
     let tx = db.begin("layout_create").await?;
     own_venue(&tx, who, venue).await?;
     let row = layout::Model {
@@ -159,7 +161,7 @@ pub(super) async fn insert_layout(
         seat_count: i32::try_from(draft.seats.len()).unwrap_or(i32::MAX),
         section_names: draft.section_names.clone(),
         zone_names: draft.zone_names.clone(),
-        geometry_hash: draft.geometry_hash(),
+        geometry_hash,
         created_at: crate::db::clock(&*tx).await?,
     };
     layout::Entity::insert(row.clone().into_active_model()).exec_without_returning(&*tx).await?;
@@ -421,7 +423,9 @@ pub(super) async fn update_event(
     if let Some(performers) = performers {
         write_bill(&tx, id, &performers).await?;
     }
-    reprice_zones(&tx, id, &edits.zone_prices).await?;
+    if let Some(prices) = edits.zone_prices {
+        reprice_zones(&tx, &row, &prices).await?;
+    }
     let deltas = match edits.tiers {
         Some(tiers) => change_tiers(&tx, &row, tiers).await?,
         None => Vec::new(),
@@ -432,20 +436,32 @@ pub(super) async fn update_event(
     Ok((row, deltas))
 }
 
-async fn reprice_zones(tx: &Transaction, event: EventId, prices: &[rules::Price]) -> Result<(), CatalogueError> {
+/// New prices by zone name; `[]` clears a draft's, which then can't be published until they are set.
+async fn reprice_zones(tx: &Transaction, row: &event::Model, prices: &[rules::Price]) -> Result<(), CatalogueError> {
+    if prices.is_empty() && row.state != EventState::Draft {
+        return Err(Invalid::new("zonePrices", "a published event keeps its prices: leave this out").into());
+    }
+    if prices.is_empty() {
+        tx.execute_raw(sql!("DELETE FROM event_zone WHERE event_id = $1", row.id)).await?;
+        return Ok(());
+    }
+    let zones = match row.layout_id {
+        Some(layout) => layout::Entity::find_by_id(layout).one(&**tx).await?.map(|layout| layout.zone_names),
+        None => None,
+    }
+    .unwrap_or_default();
     for (index, price) in prices.iter().enumerate() {
-        let written = tx
-            .execute_raw(sql!(
-                "UPDATE event_zone SET price_minor = $3 WHERE event_id = $1 AND name = $2",
-                event,
-                price.name.clone(),
-                price.minor
-            ))
-            .await?
-            .rows_affected();
-        if written != 1 {
-            return Err(Invalid::new(format!("zonePrices.{index}.zone"), "the layout has no such zone").into());
-        }
+        let no = zones.iter().position(|zone| *zone == price.name).and_then(|no| i16::try_from(no).ok());
+        let no = no.ok_or_else(|| Invalid::new(format!("zonePrices.{index}.zone"), "the layout has no such zone"))?;
+        tx.execute_raw(sql!(
+            "INSERT INTO event_zone (event_id, zone_no, name, price_minor) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (event_id, zone_no) DO UPDATE SET price_minor = $4",
+            row.id,
+            no,
+            price.name.clone(),
+            price.minor
+        ))
+        .await?;
     }
     Ok(())
 }
@@ -456,10 +472,9 @@ async fn change_tiers(
     tiers: Vec<rules::Tier>,
 ) -> Result<Vec<Arc<SeatsDelta>>, CatalogueError> {
     if !rules::sells(row.inventory_mode).1 {
-        return if tiers.is_empty() {
-            Ok(Vec::new())
-        } else {
-            Err(Invalid::new("tiers", "assigned seating has no tiers").into())
+        return match (tiers.is_empty(), row.state) {
+            (true, EventState::Draft) => Ok(Vec::new()),
+            _ => Err(Invalid::new("tiers", "assigned seating has no tiers").into()),
         };
     }
     let known = event_tier::Entity::find()
@@ -468,7 +483,11 @@ async fn change_tiers(
         .all(&**tx)
         .await?;
     if tiers.is_empty() {
-        return Err(Invalid::new("tiers", "general admission needs a tier").into());
+        if row.state != EventState::Draft {
+            return Err(Invalid::new("tiers", "a published event keeps its tiers: leave this out").into());
+        }
+        inventory::clear_tiers(tx, row.id).await?;
+        return Ok(Vec::new());
     }
     let mut next_no = known.iter().map(|tier| tier.tier_no).max().map_or(0, |no| no + 1);
     let mut specs = Vec::with_capacity(tiers.len());
@@ -506,6 +525,9 @@ pub(super) async fn step_event(
     if step == SaleStep::Publish && !row.seats_ready {
         return Err(Invalid::new("eventId", "the event's seats are still being created, try again in a minute").into());
     }
+    if step == SaleStep::Publish {
+        check_priced(&tx, &row).await?;
+    }
     let written = tx
         .execute_raw(sql!(
             "UPDATE event SET state = $2, version = version + 1 WHERE id = $1 AND state = $3",
@@ -530,6 +552,24 @@ pub(super) async fn step_event(
     tell(&tx, Topic::Event, Some(id), id, what).await?;
     tx.commit().await?;
     Ok(row)
+}
+
+/// An event that is sold has a price for everything it sells.
+async fn check_priced(tx: &Transaction, row: &event::Model) -> Result<(), CatalogueError> {
+    let (sells_seats, sells_tiers) = rules::sells(row.inventory_mode);
+    let unpriced = crate::db::Single::<i64>::find_by_statement(sql!(
+        "SELECT count(DISTINCT zone_no) AS value FROM event_seat AS seat WHERE event_id = $1
+           AND NOT EXISTS (SELECT FROM event_zone WHERE event_id = $1 AND zone_no = seat.zone_no)",
+        row.id
+    ));
+    if sells_seats && unpriced.one(&**tx).await?.is_none_or(|row| row.value > 0) {
+        return Err(Invalid::new("eventId", "set a price for every zone first (updateEvent, zonePrices)").into());
+    }
+    let tiers = event_tier::Entity::find().filter(event_tier::Column::EventId.eq(row.id)).one(&**tx).await?;
+    if sells_tiers && tiers.is_none() {
+        return Err(Invalid::new("eventId", "set a tier first (updateEvent, tiers)").into());
+    }
+    Ok(())
 }
 
 /// Takes seats off sale or puts them back.

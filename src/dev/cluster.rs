@@ -54,13 +54,13 @@ impl Cluster {
         // A socket's path has at most 107 bytes, so it can't be in a deep folder.
         let socket = PathBuf::from(format!("/tmp/parterre-{short}"));
         let user = if is_root()? { Some(unprivileged_user()?) } else { None };
-        Ok(Self { data: folder.join("data"), socket, binaries: binaries()?, user })
+        let cluster = Self { data: folder.join("data"), socket, binaries: binaries()?, user };
+        cluster.where_its_user_can(&folder)
     }
 
     /// Starts the cluster of a folder, made first if it is not there.
     pub fn start(folder: &Path, durability: Durability) -> Result<Self, ClusterError> {
-        let mut cluster = Self::of(folder)?;
-        cluster.make_reachable(folder)?;
+        let cluster = Self::of(folder)?;
         std::fs::create_dir_all(&cluster.socket)?;
         cluster.own(&cluster.socket.clone())?;
         if !cluster.data.join("PG_VERSION").exists() {
@@ -93,17 +93,20 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends it as a crash would, for tests.
-    pub fn crash(&self) -> Result<(), ClusterError> {
-        let data = self.data.to_string_lossy().into_owned();
-        self.run("pg_ctl", &["-D", &data, "-m", "immediate", "-w", "stop"]).map(drop)
-    }
-
     /// The address of one of its databases.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         let socket = self.socket.to_string_lossy().replace('/', "%2F");
         format!("postgres://parterre@{socket}/{database}")
+    }
+
+    /// Removes it with all its data.
+    pub fn remove(&self) -> Result<(), ClusterError> {
+        self.stop()?;
+        match std::fs::remove_dir_all(&self.data) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Creates a database, if it is not there.
@@ -121,23 +124,20 @@ impl Cluster {
         self.run("pg_ctl", &["-D", &data, "status"]).is_ok()
     }
 
-    /// PostgreSQL refuses to run as root, so its user must be able to reach the folder.
-    fn make_reachable(&mut self, folder: &Path) -> Result<(), ClusterError> {
+    /// PostgreSQL refuses to run as root, so its user must be able to reach the folder; if the checkout is in a private
+    /// home, the data is kept beside the machine's other temporary files that last.
+    fn where_its_user_can(mut self, folder: &Path) -> Result<Self, ClusterError> {
+        let Some(user) = self.user else { return Ok(self) };
         self.own(folder)?;
-        if let Some(user) = self.user {
-            let canonical = folder.canonicalize()?;
-            let reachable =
-                Command::new("setpriv").args(privileges(user)).arg("test").arg("-w").arg(&canonical).status()?;
-            if !reachable.success() {
-                // The checkout is in a private home: keep the data where the user can.
-                let shared =
-                    PathBuf::from(format!("/var/tmp{}", self.socket.to_string_lossy().trim_start_matches("/tmp")));
-                std::fs::create_dir_all(&shared)?;
-                self.own(&shared)?;
-                self.data = shared.join("data");
-            }
+        let reachable = Command::new("setpriv").args(privileges(user)).arg("test").arg("-w").arg(folder).status()?;
+        if !reachable.success() {
+            let name = self.socket.file_name().unwrap_or_default().to_owned();
+            let shared = Path::new("/var/tmp").join(name);
+            std::fs::create_dir_all(&shared)?;
+            self.own(&shared)?;
+            self.data = shared.join("data");
         }
-        Ok(())
+        Ok(self)
     }
 
     fn own(&self, path: &Path) -> Result<(), ClusterError> {

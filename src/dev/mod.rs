@@ -2,7 +2,7 @@
 
 mod cluster;
 
-pub use cluster::{Cluster, ClusterError};
+pub use cluster::{Cluster, ClusterError, Durability};
 
 use crate::app::App;
 use crate::auth::{Person, issue};
@@ -48,6 +48,27 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         config.database_url = cluster.url("parterre");
         Some(cluster)
     };
+    // Ctrl-C counts from here on, also while the demo data is being made: nothing may be left running.
+    let started = CancellationToken::new();
+    let result = tokio::select! {
+        result = serve(config, listener, started.clone()) => result,
+        () = interrupted_early(&started) => Ok(()),
+    };
+    if let Some(cluster) = cluster {
+        cluster.stop()?;
+    }
+    result
+}
+
+/// Ctrl-C before everything is up; afterwards the server ends in order by itself.
+async fn interrupted_early(started: &CancellationToken) {
+    tokio::select! {
+        () = shutdown::signal() => {}
+        () = started.cancelled() => std::future::pending().await,
+    }
+}
+
+async fn serve(mut config: Config, listener: TcpListener, started: CancellationToken) -> anyhow::Result<()> {
     config.listen = listener.local_addr()?;
     config.public_url = format!("http://{}", config.listen);
     config.create_organizations = true;
@@ -64,11 +85,10 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     workers::start_indexer(&app);
     let server = tokio::spawn(http::serve(app.clone(), listener));
     welcome(&app)?;
-    shutdown::signal().await;
-    shutdown::end(app, server).await;
-    simulator.await??;
-    if let Some(cluster) = cluster {
-        cluster.stop()?;
+    started.cancel();
+    tokio::select! {
+        () = shutdown::signal() => shutdown::end(app, server).await,
+        ended = simulator => ended??,
     }
     Ok(())
 }

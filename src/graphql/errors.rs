@@ -62,10 +62,10 @@ impl From<Failure> for Error {
 
 /// Whether a database error means that the database is away, so that trying again helps.
 fn database(error: &DbErr) -> Failure {
-    match error {
-        DbErr::ConnectionAcquire(_) | DbErr::Conn(_) => Failure::Unavailable { retry_after_ms: 1_000 },
-        other => Failure::Internal(other.to_string()),
+    if crate::db::is_connection(error) {
+        return Failure::Unavailable { retry_after_ms: 1_000 };
     }
+    Failure::Internal(error.to_string())
 }
 
 impl From<DbErr> for Failure {
@@ -243,10 +243,8 @@ impl UserError {
             Refusal::SaleNotOpen => {
                 Self::basic(UserErrorCode::SaleNotOpen, "this event is not selling now", &["input", "eventId"])
             }
-            Refusal::UnknownTier(index) => {
-                let index = index.to_string();
-                let field = ["input", "admissions", &index, "tierId"];
-                Self::basic(UserErrorCode::InvalidInput, "this event has no such tier", &field)
+            Refusal::UnknownTier(_) => {
+                Self::basic(UserErrorCode::InvalidInput, "this event has no such tier", &["input", "admissions"])
             }
             Refusal::KeyReused => key_reused(),
             Refusal::Limit { max } => {

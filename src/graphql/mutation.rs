@@ -12,12 +12,13 @@ use super::payloads::{
 use super::{Nullable, loaders, services, viewer};
 use crate::audit::Organizer;
 use crate::catalogue::SaleStep;
+use crate::input::Invalid;
 use crate::inventory::Answer;
 use async_graphql::{Context, ID, Object};
 use parterre_entity::{BookingFailure, BookingId, BookingState, EventId, HoldId, HoldState, event};
 use parterre_schema::{
     BlockSeatsInput, CancelEventInput, CancelInput, CheckoutInput, CreateEventInput, CreateLayoutInput,
-    CreatePerformerInput, CreateVenueInput, HoldSeatsInput, JoinWaitingRoomInput, Kind, LeaveWaitingRoomInput,
+    CreatePerformerInput, CreateVenueInput, HoldSeatsInput, JoinWaitingRoomInput, Kind, LeaveWaitingRoomInput, LocalId,
     PauseSalesInput, PublishEventInput, ReleaseHoldInput, ResumeSalesInput, UpdateEventInput, UpdatePerformerInput,
     UpdateVenueInput, Version,
 };
@@ -31,8 +32,8 @@ fn organizer(ctx: &Context<'_>) -> Result<Organizer, Refused> {
     viewer(ctx)?.organizer().ok_or_else(|| UserError::forbidden().into())
 }
 
-/// Every write. Buyers' mutations need a buyer's token, organizers' an organizer's; without a valid token:
-/// UNAUTHENTICATED. Failures a person can meet are data in `userErrors`.
+/// Every write. Holding, paying and cancelling need a valid token of any role, the catalogue an organizer's; without a
+/// valid token: UNAUTHENTICATED. Failures a person can meet are data in `userErrors`.
 #[Object]
 impl Mutation {
     /// Joins an event's waiting room, or keeps the place one has.
@@ -68,11 +69,21 @@ impl Mutation {
     async fn hold_seats(&self, ctx: &Context<'_>, input: HoldSeatsInput) -> Nullable<HoldSeatsPayload> {
         let held = async {
             let viewer = viewer(ctx)?;
-            let (request, layout) = hold_request(services(ctx), viewer, &input).await?;
+            // What is wrong with a request for somebody else's draft must not tell that there is one.
+            let (request, layout) = match hold_request(services(ctx), viewer, &input).await {
+                Ok(checked) => checked,
+                Err(refused) => {
+                    visible_event(ctx, &input.event_id).await?;
+                    return Err(refused);
+                }
+            };
             let event = request.event;
             match services(ctx).inventory.hold(request).await? {
                 Answer::Held { hold, replayed } => {
                     Ok(HoldSeatsPayload { hold: Some(Hold(hold)), replayed, user_errors: Vec::new() })
+                }
+                Answer::Refused(crate::inventory::Refusal::UnknownTier(tier)) => {
+                    Err(unknown_tier(&input, event, tier).into())
                 }
                 Answer::Refused(refusal) => Err(UserError::refused_hold(refusal, event, layout.as_deref()).into()),
             }
@@ -229,7 +240,7 @@ impl Mutation {
         let step = (SaleStep::Cancel, input.reason.as_deref());
         let cancelled = async {
             let event = step_event(ctx, (&input.event_id, &input.expected_version), step).await?;
-            services(ctx).bookings.waker().notify_one();
+            services(ctx).bookings.waker().wake();
             let (bookings, cancelled, refunded) = services(ctx).bookings.cancel_progress(event.0.id).await?;
             let progress = CancelEventProgress { bookings, cancelled, refunded };
             Ok(CancelEventPayload { event: Some(event), progress: Some(progress), user_errors: Vec::new() })
@@ -261,6 +272,14 @@ impl Mutation {
         };
         answer(blocked.await, BlockSeatsPayload::refused)
     }
+}
+
+/// The admission that names a tier which the event does not have.
+fn unknown_tier(input: &HoldSeatsInput, event: EventId, tier: i16) -> UserError {
+    let id = LocalId::Tier.encode(event, tier);
+    let admissions = input.admissions.as_deref().unwrap_or_default();
+    let index = admissions.iter().position(|admission| admission.tier_id == id).unwrap_or(0);
+    Invalid::new(format!("admissions.{index}.tierId"), "this event has no such tier").into()
 }
 
 async fn step_event(

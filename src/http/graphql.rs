@@ -3,6 +3,7 @@
 use super::{claims, socket, viewer};
 use crate::app::App;
 use crate::auth::Role;
+use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Refused};
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables};
@@ -119,28 +120,22 @@ async fn run(
         }
         OperationType::Query | OperationType::Mutation => {}
     }
+    let kind = if accepted.kind == OperationType::Mutation { "mutation" } else { "query" };
     let mut request = prepare(query, accepted, asked.variables);
     if let Some(claims) = claims {
         match viewer(&app, &claims).await {
             Ok(viewer) => request = request.data(viewer),
-            Err(_) => {
-                return accept.refuse(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    TopLevelCode::ServiceUnavailable,
-                    "the database does not answer",
-                );
-            }
+            Err(error) => return accept.fail(StatusCode::SERVICE_UNAVAILABLE, error.into()),
         }
     }
+    let started = std::time::Instant::now();
     // In a task of its own: a client who hangs up does not cancel a write half way.
     let schema = app.schema.clone();
     let response = app.tasks.spawn(async move { schema.execute(request).await }).await;
+    metrics::histogram!("parterre_operation_seconds", "kind" => kind).record(started.elapsed());
     match response {
         Ok(response) => accept.answer(response),
-        Err(error) => {
-            tracing::error!(%error, "a request broke");
-            accept.refuse(StatusCode::INTERNAL_SERVER_ERROR, TopLevelCode::Internal, "something went wrong on our side")
-        }
+        Err(error) => accept.fail(StatusCode::INTERNAL_SERVER_ERROR, Failure::Internal(error.to_string())),
     }
 }
 
@@ -196,6 +191,13 @@ impl Accept {
         let about_document =
             matches!(code, TopLevelCode::ParseFailed | TopLevelCode::ValidationFailed | TopLevelCode::TooComplex);
         let status = if about_document && matches!(self, Self::Json) { StatusCode::OK } else { status };
+        (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
+    }
+
+    /// A failure that is not about the document, told as any field's would be.
+    fn fail(self, status: StatusCode, failure: Failure) -> Response {
+        let error: async_graphql::Error = failure.into();
+        let body = json!({ "errors": [{ "message": error.message, "extensions": error.extensions }] });
         (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
     }
 

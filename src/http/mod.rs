@@ -93,13 +93,17 @@ async fn viewer(app: &App, claims: &Claims) -> Result<Viewer, DbErr> {
         (Role::Organizer, Some(org)) => organization(app, org).await?,
         _ => None,
     };
-    let email = claims.email.clone().filter(|_| claims.email_verified);
+    let plain = |address: &String| !address.chars().any(char::is_control) && address.chars().count() <= 200;
+    let email = claims.email.clone().filter(|_| claims.email_verified).filter(plain);
     Ok(Viewer { subject: claims.sub.clone(), role: claims.role, organization, email })
 }
 
 async fn organization(app: &App, org: &str) -> Result<Option<OrganizationId>, DbErr> {
     match parse_node_id(org) {
-        Some((Kind::Organizer, id)) => Ok(Some(OrganizationId(id))),
+        Some((Kind::Organizer, id)) => {
+            let known = app.services.catalogue.organizations(&[OrganizationId(id)]).await?;
+            Ok(known.into_keys().next())
+        }
         _ if org.contains('\0') => Ok(None),
         _ => app.services.catalogue.organization_named(org, app.config.create_organizations).await,
     }

@@ -31,7 +31,7 @@ pub(super) async fn receive(State(app): State<App>, headers: HeaderMap, body: Bo
             if !new {
                 metrics::counter!("parterre_webhooks_duplicate_total").increment(1);
             }
-            app.webhook_wake.notify_one();
+            app.webhook_wake.wake();
             StatusCode::OK
         }
         Err(error) => {

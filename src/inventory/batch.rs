@@ -99,6 +99,9 @@ async fn attempt(db: &Db, requests: &[HoldRequest], candidates: Candidates) -> R
         }
         (picks, others_were_at_some) = lock_candidates(&tx, requests, free, &mut tables, others_were_at_some).await?;
     }
+    if crate::chaos::skips("seat_check") {
+        tables.seats.values_mut().for_each(|row| row.status = SeatState::Available);
+    }
     lock_tiers(&tx, requests, &mut tables).await?;
     count_what_buyers_have(&tx, requests, &mut tables).await?;
     // 4. The time, after the last lock.
@@ -204,6 +207,16 @@ fn buyers(requests: &[HoldRequest]) -> (Vec<Uuid>, Vec<String>) {
 
 async fn lock_quotas(tx: &Transaction, requests: &[HoldRequest]) -> Result<(), DbErr> {
     let (events, buyers) = buyers(requests);
+    lock_quota_rows(tx, events, buyers).await
+}
+
+/// Locks what serializes one buyer at one event: their limit, and their keys.
+pub async fn lock_quota(tx: &Transaction, event: EventId, buyer: &str) -> Result<(), DbErr> {
+    lock_quota_rows(tx, vec![event.0], vec![buyer.to_owned()]).await
+}
+
+/// Pairs in ascending order.
+async fn lock_quota_rows(tx: &Transaction, events: Vec<Uuid>, buyers: Vec<String>) -> Result<(), DbErr> {
     tx.execute_raw(sql!(
         "INSERT INTO event_quota (event_id, buyer) SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING",
         events.clone(),

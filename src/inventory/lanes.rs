@@ -5,13 +5,14 @@ use super::batch::{self, BatchError, Settled};
 use super::rules::{HoldRequest, Outcome};
 use crate::bus::{Bus, Hint};
 use crate::db::{self, Db, MayRepeat};
+use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 /// Requests settled in one transaction at the most.
@@ -55,7 +56,7 @@ pub struct Lanes {
 
 impl Lanes {
     /// Starts `count` lanes. Each ends, its queue settled, when this is dropped.
-    pub fn start(count: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Arc<Notify>, tasks: &TaskTracker) -> Self {
+    pub fn start(count: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Wake, tasks: &TaskTracker) -> Self {
         let waiting = Arc::default();
         let senders = (0..count.max(1))
             .map(|_| {
@@ -63,7 +64,7 @@ impl Lanes {
                 let lane = Lane {
                     db: db.clone(),
                     bus: Arc::clone(bus),
-                    outbox: Arc::clone(outbox),
+                    outbox: outbox.clone(),
                     waiting: Arc::clone(&waiting),
                 };
                 tasks.spawn(lane.run(receiver));
@@ -114,7 +115,7 @@ fn leave(waiting: &Mutex<HashMap<EventId, usize>>, event: EventId) {
 struct Lane {
     db: Db,
     bus: Arc<dyn Bus>,
-    outbox: Arc<Notify>,
+    outbox: Wake,
     waiting: Arc<Mutex<HashMap<EventId, usize>>>,
 }
 
@@ -164,19 +165,22 @@ impl Lane {
     }
 
     async fn publish(&self, settled: Settled) -> Vec<Answer> {
+        if !settled.deltas.is_empty() {
+            crate::chaos::point("before_publish");
+        }
         publish(&*self.bus, &self.outbox, settled.deltas).await;
         settled.outcomes.into_iter().map(|outcome| Ok((outcome, settled.at))).collect()
     }
 }
 
 /// Sends deltas right after their commit, as a hint; the relay sends them again.
-pub(super) async fn publish(bus: &dyn Bus, outbox: &Notify, deltas: Vec<Arc<crate::bus::SeatsDelta>>) {
+pub(super) async fn publish(bus: &dyn Bus, outbox: &Wake, deltas: Vec<Arc<crate::bus::SeatsDelta>>) {
     for delta in deltas {
         if let Err(error) = bus.publish(Hint::Seats(delta)).await {
             tracing::warn!(%error, "a seat delta was not published, the relay will");
         }
     }
-    outbox.notify_one();
+    outbox.wake();
 }
 
 fn explain(error: &BatchError) -> LaneError {

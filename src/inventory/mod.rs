@@ -14,22 +14,25 @@ mod rules;
 mod shift;
 mod stock;
 
+pub use batch::lock_quota;
 pub use best::Best;
 pub use counters::TIERS;
 pub use holds::{HoldEvent, InvalidTransition, LockedHold, ReleaseError, lock, next, step};
-pub use lanes::{BATCH_MAX, LaneError, Lanes};
+pub use lanes::{LaneError, Lanes};
 pub use late::{Gone, sell_late};
 pub use rules::{Conflict, Granted, HoldRequest, NewHold, Outcome, Refusal, SeatRow};
 pub use shift::{Items, NotAllHeld, Shift, shift};
-pub use stock::{BelowTaken, TierSpec, block_seats, create_seats, create_section_counters, create_tiers, set_tiers};
+pub use stock::{
+    BelowTaken, TierSpec, block_seats, clear_tiers, create_seats, create_section_counters, create_tiers, set_tiers,
+};
 
 use crate::bus::{Bus, SeatsDelta};
 use crate::db::{Db, repeating};
+use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::{EventId, HoldId, HoldState, ItemState, hold, hold_item};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use std::sync::Arc;
-use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 /// A hold and its items.
@@ -82,23 +85,26 @@ pub enum HoldError {
 pub struct Inventory {
     db: Db,
     bus: Arc<dyn Bus>,
-    outbox: Arc<Notify>,
+    outbox: Wake,
     lanes: Lanes,
 }
 
 impl Inventory {
     /// Starts the lanes of this process.
     #[must_use]
-    pub fn start(lanes: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Arc<Notify>, tasks: &TaskTracker) -> Self {
+    pub fn start(lanes: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Wake, tasks: &TaskTracker) -> Self {
         let lanes = Lanes::start(lanes, db, bus, outbox, tasks);
-        Self { db: db.clone(), bus: Arc::clone(bus), outbox: Arc::clone(outbox), lanes }
+        Self { db: db.clone(), bus: Arc::clone(bus), outbox: outbox.clone(), lanes }
     }
 
     /// Holds all that is asked for, or nothing.
     pub async fn hold(&self, request: HoldRequest) -> Result<Answer, HoldError> {
         let (event, id, buyer) = (request.event, request.hold, request.buyer.clone());
         metrics::counter!("parterre_hold_attempts_total").increment(1);
-        let (outcome, at) = self.lanes.ask(request).await?;
+        let started = std::time::Instant::now();
+        let asked = self.lanes.ask(request).await;
+        metrics::histogram!("parterre_hold_seconds").record(started.elapsed());
+        let (outcome, at) = asked?;
         match outcome {
             Outcome::Held(new) => {
                 metrics::counter!("parterre_holds_total", "outcome" => "held").increment(1);

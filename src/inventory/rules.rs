@@ -143,8 +143,8 @@ pub enum Refusal {
     EventNotFound,
     /// Not yet, not any more, paused or cancelled.
     SaleNotOpen,
-    /// The event has no such tier: the index within the request's tiers.
-    UnknownTier(usize),
+    /// The event has no tier of this number.
+    UnknownTier(i16),
     /// The key was used for another request.
     KeyReused,
     /// More than one buyer may have.
@@ -239,10 +239,9 @@ fn settle(
     if event.state != EventState::Published || now < event.on_sale_at || event.off_sale_at <= now {
         return Err(Refusal::SaleNotOpen);
     }
-    if let Some(unknown) =
-        request.tiers.iter().position(|(tier, _)| !tables.tiers.contains_key(&(request.event, *tier)))
-    {
-        return Err(Refusal::UnknownTier(unknown));
+    let unknown = |(tier, _): &&(i16, i32)| !tables.tiers.contains_key(&(request.event, *tier));
+    if let Some((tier, _)) = request.tiers.iter().find(unknown) {
+        return Err(Refusal::UnknownTier(*tier));
     }
     let had = tables.had.get(&(request.event, request.buyer.clone())).copied().unwrap_or(0);
     if had.saturating_add(request.wanted()) > i64::from(event.max_seats_per_buyer) {

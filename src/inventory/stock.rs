@@ -81,6 +81,18 @@ pub async fn create_tiers(tx: &Transaction, event: EventId, tiers: &[TierSpec]) 
     .map(drop)
 }
 
+/// Takes the tiers of a draft away, of which nothing can have been taken.
+pub async fn clear_tiers(tx: &Transaction, event: EventId) -> Result<(), DbErr> {
+    tx.execute_raw(sql!("DELETE FROM event_tier WHERE event_id = $1 AND available = capacity", event)).await?;
+    tx.execute_raw(sql!(
+        "UPDATE event_counter SET version = version + 1, remaining = 0 WHERE event_id = $1 AND section_no = $2",
+        event,
+        TIERS
+    ))
+    .await
+    .map(drop)
+}
+
 /// Why a tier could not be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BelowTaken {
@@ -176,7 +188,7 @@ pub async fn block_seats(
         let seat =
             SeatRow { status: row.status, held_until: row.held_until, section: row.section_no, zone: row.zone_no };
         let is_blocked = seat.status == SeatState::Blocked;
-        if is_blocked == blocked || (!blocked && !is_blocked) {
+        if is_blocked == blocked {
             continue;
         }
         if blocked && !seat.is_free(now) {

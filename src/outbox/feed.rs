@@ -87,20 +87,6 @@ pub async fn waiting_behind(db: &impl ConnectionTrait, after: Position) -> Resul
     Ok(row.is_some_and(|row| row.value))
 }
 
-/// The oldest row that is still kept: a cursor from before it has missed something.
-pub async fn oldest(db: &impl ConnectionTrait) -> Result<Option<Position>, DbErr> {
-    #[derive(FromQueryResult)]
-    struct Oldest {
-        xid: String,
-        id: i64,
-    }
-    let row =
-        Oldest::find_by_statement(sql!("SELECT xid::text AS xid, id FROM outbox ORDER BY outbox.xid, id LIMIT 1"))
-            .one(db)
-            .await?;
-    Ok(row.map(|row| Position { xid: row.xid.parse().unwrap_or_default(), id: row.id }))
-}
-
 /// The cluster we are connected to.
 pub async fn cluster(db: &impl ConnectionTrait) -> Result<Cluster, DbErr> {
     #[derive(FromQueryResult)]

@@ -9,7 +9,7 @@ mod feed;
 mod relay;
 
 pub use consumer::{Consumer, Progress, consume};
-pub use feed::{Cluster, Position, Row, cluster, oldest, read_after, waiting_behind};
+pub use feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
 pub use relay::Relay;
 
 use parterre_entity::EventId;

@@ -20,6 +20,6 @@ pub use provider::{
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
 pub use store::{
     NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lock, lock_refund,
-    look_again, note_missed, postpone, postpone_refund, rest, step, step_refund,
+    look_again, note_missed, postpone, postpone_refund, rest, step, step_refund, wake_stranded,
 };
 pub use stripe::{CALL_TIMEOUT, Stripe};

@@ -157,6 +157,9 @@ pub trait PaymentProvider: Send + Sync + std::fmt::Debug {
     /// The payment of an operation id, by the provider's list over a time of creation. `None`: not in the list.
     async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError>;
 
+    /// Every payment created in a range of time, newest first.
+    async fn list(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Intent>, CallError>;
+
     /// Gives money back.
     async fn refund(&self, order: &RefundOrder) -> Result<ProviderRefund, CallError>;
 

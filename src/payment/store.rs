@@ -144,6 +144,24 @@ pub async fn note_missed(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
         .map(drop)
 }
 
+/// Makes payments and refunds due that are open but were not to be asked for. Returns how many.
+pub async fn wake_stranded(db: &Db) -> Result<u64, DbErr> {
+    let payments = db
+        .pool()
+        .execute_raw(sql!(
+            "UPDATE payment SET next_check_at = clock_timestamp() WHERE next_check_at IS NULL
+               AND status IN ('CREATED', 'AUTHORIZING', 'REQUIRES_ACTION', 'AUTHORIZED', 'CAPTURING', 'VOIDING', 'UNKNOWN')"
+        ))
+        .await?;
+    let refunds = db
+        .pool()
+        .execute_raw(sql!(
+            "UPDATE refund SET next_check_at = clock_timestamp() WHERE next_check_at IS NULL AND status IN ('REQUESTED', 'PENDING')"
+        ))
+        .await?;
+    Ok(payments.rows_affected() + refunds.rows_affected())
+}
+
 /// Puts a due payment off after a failure of our own, with growing pauses.
 pub async fn postpone(db: &Db, id: PaymentId) -> Result<(), DbErr> {
     db.pool()

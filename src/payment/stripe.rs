@@ -46,6 +46,14 @@ impl Stripe {
         self.send(request).await
     }
 
+    /// A page of the list of payments, newest first.
+    async fn page(&self, range: &[(&str, String)], after: Option<String>) -> Result<List<WireIntent>, CallError> {
+        let mut query = vec![("limit", "100".to_owned())];
+        query.extend(range.iter().cloned());
+        query.extend(after.map(|id| ("starting_after", id)));
+        self.get("/v1/payment_intents", &query).await
+    }
+
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &[(&str, String)]) -> Result<T, CallError> {
         let answer = self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await;
         // Only a call that may have done something is kept under its key.
@@ -187,8 +195,12 @@ fn pair(key: &str, value: impl Into<String>) -> (String, String) {
     (key.to_owned(), value.into())
 }
 
-/// Pages of a list that are read before giving up.
-const PAGES_MAX: usize = 50;
+/// Pages of a list, of a hundred each, that are read before giving up.
+const PAGES_MAX: usize = 1_000;
+
+fn too_long() -> CallError {
+    CallError::Unknown("the provider's list is longer than we read".to_owned())
+}
 
 #[async_trait]
 impl PaymentProvider for Stripe {
@@ -228,23 +240,32 @@ impl PaymentProvider for Stripe {
     }
 
     async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError> {
-        let mut after: Option<String> = None;
+        let mut after = None;
         for _ in 0..PAGES_MAX {
-            let mut query = vec![("created[gte]", created_from.timestamp().to_string()), ("limit", "100".to_owned())];
-            query.extend(after.take().map(|id| ("starting_after", id)));
-            let page: List<WireIntent> = self.get("/v1/payment_intents", &query).await?;
-            let last = page.data.last().map(|intent| intent.id.clone());
-            let found = page
-                .data
-                .into_iter()
-                .find(|intent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id));
-            match found {
+            let page = self.page(&[("created[gte]", created_from.timestamp().to_string())], after).await?;
+            after = page.data.last().map(|intent| intent.id.clone());
+            let is_it = |intent: &WireIntent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id);
+            match page.data.into_iter().find(is_it) {
                 Some(intent) => return Ok(Some(intent.into())),
                 None if !page.has_more => return Ok(None),
-                None => after = last,
+                None => {}
             }
         }
-        Err(CallError::Unknown("the provider's list is longer than we read".to_owned()))
+        Err(too_long())
+    }
+
+    async fn list(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Intent>, CallError> {
+        let range = [("created[gte]", from.timestamp().to_string()), ("created[lte]", to.timestamp().to_string())];
+        let (mut all, mut after) = (Vec::new(), None);
+        for _ in 0..PAGES_MAX {
+            let page = self.page(&range, after).await?;
+            after = page.data.last().map(|intent| intent.id.clone());
+            all.extend(page.data.into_iter().map(Intent::from));
+            if !page.has_more {
+                return Ok(all);
+            }
+        }
+        Err(too_long())
     }
 
     async fn refund(&self, order: &RefundOrder) -> Result<ProviderRefund, CallError> {

@@ -4,10 +4,10 @@
 use crate::app::App;
 use crate::discovery::{Indexer, Pass};
 use crate::outbox::{Progress, consume};
+use crate::wake::Wake;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// What a pass says about the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,27 +28,40 @@ pub fn start(app: &App) {
     consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }));
     consumer(app, Arc::new(crate::booking::Issuer));
     let inventory = Arc::clone(&app.services.inventory);
-    run(app, ("expiry", Duration::from_millis(500), Arc::default()), move || {
+    run(app, ("expiry", Duration::from_millis(500), Wake::default()), move || {
         let inventory = Arc::clone(&inventory);
         async move { inventory.expire_some().await.map(|ended| if ended > 0 { Next::AtOnce } else { Next::Later }) }
     });
     let bookings = app.services.bookings.clone();
-    run(app, ("payments", Duration::from_millis(500), Arc::clone(app.services.bookings.waker())), move || {
+    run(app, ("payments", Duration::from_millis(500), app.services.bookings.waker().clone()), move || {
         let bookings = bookings.clone();
         async move { bookings.drive_due().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
     });
     let bookings = app.services.bookings.clone();
-    run(app, ("webhooks", Duration::from_secs(1), Arc::clone(&app.webhook_wake)), move || {
+    run(app, ("webhooks", Duration::from_secs(1), app.webhook_wake.clone()), move || {
         let bookings = bookings.clone();
         async move { bookings.process_webhooks().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
     let bookings = app.services.bookings.clone();
-    run(app, ("cancelled_events", Duration::from_secs(1), Arc::clone(&app.outbox_wake)), move || {
+    run(app, ("cancelled_events", Duration::from_secs(1), app.outbox_wake.clone()), move || {
         let bookings = bookings.clone();
         async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
+    let db = app.db.clone();
+    run(app, ("auditor", Duration::from_secs(60), Wake::default()), move || {
+        let db = db.clone();
+        async move {
+            let violations = crate::auditor::check(&db, chrono::Duration::seconds(60)).await?;
+            metrics::gauge!("parterre_invariant_violations")
+                .set(f64::from(u32::try_from(violations.len()).unwrap_or(u32::MAX)));
+            for violation in violations {
+                tracing::error!(invariant = violation.invariant, what = violation.what, "an invariant is broken");
+            }
+            Ok::<_, sea_orm::DbErr>(Next::Later)
+        }
+    });
     let catalogue = app.services.catalogue.clone();
-    run(app, ("drafts", Duration::from_secs(30), Arc::default()), move || {
+    run(app, ("drafts", Duration::from_secs(30), Wake::default()), move || {
         let catalogue = catalogue.clone();
         async move { catalogue.finish_drafts().await.map(|_| Next::Later) }
     });
@@ -57,7 +70,7 @@ pub fn start(app: &App) {
 /// Starts the worker that keeps this process's search index: every server has its own.
 pub fn start_indexer(app: &App) {
     let indexer = Arc::new(tokio::sync::Mutex::new(Indexer::new(app.services.discovery.clone())));
-    run(app, ("search", Duration::from_millis(300), Arc::default()), move || {
+    run(app, ("search", Duration::from_millis(300), Wake::default()), move || {
         let indexer = Arc::clone(&indexer);
         async move {
             indexer.lock().await.pass().await.map(|pass| match pass {
@@ -70,7 +83,7 @@ pub fn start_indexer(app: &App) {
 
 fn consumer(app: &App, consumer: Arc<dyn crate::outbox::Consumer>) {
     let db = app.db.clone();
-    run(app, (consumer.name(), Duration::from_millis(500), Arc::clone(&app.outbox_wake)), move || {
+    run(app, (consumer.name(), Duration::from_millis(500), app.outbox_wake.clone()), move || {
         let (db, consumer) = (db.clone(), Arc::clone(&consumer));
         async move {
             consume(&db, &*consumer).await.map(|progress| match progress {
@@ -83,13 +96,13 @@ fn consumer(app: &App, consumer: Arc<dyn crate::outbox::Consumer>) {
 }
 
 /// A supervised loop: a failed or broken pass is logged and tried again after a pause that grows.
-fn run<F, R, E>(app: &App, (name, interval, wake): (&'static str, Duration, Arc<Notify>), mut pass: F)
+fn run<F, R, E>(app: &App, (name, interval, wake): (&'static str, Duration, Wake), mut pass: F)
 where
     F: FnMut() -> R + Send + 'static,
     R: Future<Output = Result<Next, E>> + Send + 'static,
     E: Display + Send + 'static,
 {
-    let shutdown = app.shutdown.clone();
+    let (shutdown, mut sleeper) = (app.shutdown.clone(), wake.listen());
     app.tasks.spawn(async move {
         let mut failures = 0_u32;
         while !shutdown.is_cancelled() {
@@ -114,7 +127,7 @@ where
             };
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                () = wake.notified() => {}
+                () = sleeper.woken() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }

@@ -168,7 +168,7 @@ impl Stage {
     pub async fn age_holds(&self) {
         self.execute(
             "UPDATE hold SET deadline = clock_timestamp() - interval '1 second' WHERE status = 'ACTIVE';
-             UPDATE event_seat SET held_until = clock_timestamp() - interval '1 second' WHERE status = 'HELD'",
+             UPDATE event_seat SET held_until = hold.deadline FROM hold WHERE hold.id = hold_id",
         )
         .await;
     }
@@ -177,6 +177,11 @@ impl Stage {
     pub async fn finish(self) {
         self.rest().await;
         invariants::check(&self).await;
+        self.discard().await;
+    }
+
+    /// Takes the stage down as it is.
+    pub async fn discard(self) {
         self.shutdown.cancel();
         for server in self.servers {
             server.app.drain(Duration::from_secs(10)).await;
@@ -217,8 +222,16 @@ pub async fn start(config: Config, listener: TcpListener, with_workers: bool, sh
 }
 
 /// Waits for a condition, and fails by its name after 20 seconds.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut check: impl FnMut() -> F) -> T {
-    let patience = Duration::from_secs(20);
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, check: impl FnMut() -> F) -> T {
+    eventually_within(Duration::from_secs(20), what, check).await
+}
+
+/// Waits for a condition, and fails by its name when patience runs out.
+pub async fn eventually_within<T, F: Future<Output = Option<T>>>(
+    patience: Duration,
+    what: &str,
+    mut check: impl FnMut() -> F,
+) -> T {
     let waiting = async {
         loop {
             if let Some(found) = check().await {

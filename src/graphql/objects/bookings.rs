@@ -107,7 +107,7 @@ impl Booking {
         Ok(refunds.into_iter().map(Refund).collect())
     }
 
-    /// One a admission; a moment after the booking is confirmed.
+    /// One for each admission; a moment after the booking is confirmed.
     async fn tickets(&self, ctx: &Context<'_>) -> Result<Vec<Ticket>> {
         let tickets = services(ctx).bookings.tickets(self.0.row.id).await.map_err(Failure::from)?;
         Ok(tickets.into_iter().map(|row| Ticket { row, booking: self.0.clone() }).collect())

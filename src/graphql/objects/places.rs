@@ -48,8 +48,8 @@ impl Organizer {
                     let id = row.id.0;
                     let event = Event(row);
                     let wanted = match &status {
-                        Some(status) => status.contains(&event.sale_status_now(ctx).await?),
-                        None => true,
+                        Some(status) if !status.is_empty() => status.contains(&event.sale_status_now(ctx).await?),
+                        Some(_) | None => true,
                     };
                     if wanted {
                         entries.push((id, event));
@@ -224,7 +224,7 @@ impl Layout {
 /// Something that an import changed or left out.
 #[derive(Clone, Debug, SimpleObject)]
 pub struct LayoutNote {
-    /// A word to switch on: `GUID_REPEATED`, `ROW_NAMED`, `ROWS_JOINED`, `SEAT_NUMBERED`, `SEAT_RENAMED`, `SECTION_RENAMED`,
+    /// A word to switch on: `CATEGORY_RENAMED, GUID_REPEATED`, `ROW_NAMED`, `ROWS_JOINED`, `SEAT_NUMBERED`, `SEAT_RENAMED`, `SECTION_RENAMED`,
     /// `EMPTY_ROW`, `UNKNOWN_PROPERTY`. More may come.
     pub code: String,
     /// For people.

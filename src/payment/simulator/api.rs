@@ -162,6 +162,7 @@ pub(super) async fn retrieve(State(simulator): State<Simulator>, Path(id): Path<
 pub(super) async fn list(State(simulator): State<Simulator>, Query(query): Query<Fields>) -> Response {
     let public_url = simulator.settings.public_url.clone();
     let from: i64 = query.get("created[gte]").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let to: i64 = query.get("created[lte]").and_then(|text| text.parse().ok()).unwrap_or(i64::MAX);
     let limit: usize = query.get("limit").and_then(|text| text.parse().ok()).unwrap_or(10);
     simulator.change(|book| {
         count(book, "list");
@@ -169,7 +170,7 @@ pub(super) async fn list(State(simulator): State<Simulator>, Query(query): Query
             return failure(fault.status, &json!({ "error": { "type": "api_error" } }));
         }
         settle_time(book);
-        let newest_first = book.intents.values().rev().filter(|intent| intent.created >= from);
+        let newest_first = book.intents.values().rev().filter(|intent| (from..=to).contains(&intent.created));
         let mut rest: Vec<&Intent> = match query.get("starting_after") {
             Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).collect(),
             None => newest_first.collect(),

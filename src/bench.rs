@@ -1,0 +1,144 @@
+//! Measurements over real HTTP against a server in this process, on a private PostgreSQL with durable commits.
+
+use crate::app::App;
+use crate::auth::{Person, issue};
+use crate::dev::{Cluster, Durability, default_config};
+use crate::{db, http, workers};
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Holds measured.
+const HOLDS: usize = 1_000;
+/// Maps measured.
+const MAPS: usize = 200;
+
+/// One client after the other on an idle server with an event of 50,000 seats.
+#[expect(clippy::print_stdout, reason = "the command's own answer")]
+pub async fn idle() -> anyhow::Result<()> {
+    let folder = Path::new(".parterre/bench");
+    Cluster::of(folder)?.remove()?;
+    std::fs::remove_dir_all(folder)?;
+    let cluster = Cluster::start(folder, Durability::Durable)?;
+    cluster.create_database("bench")?;
+    let shutdown = CancellationToken::new();
+    let metrics = crate::telemetry::recorder()?;
+    let mut config = default_config();
+    config.database_url = cluster.url("bench");
+    config.create_organizations = true;
+    config.data = folder.join("data");
+    let database = db::Db::connect(&config.database_url, 2).await?;
+    parterre_migration::up(database.pool()).await?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/graphql", listener.local_addr()?);
+    let app = App::build(config, shutdown.clone()).await?;
+    workers::start(&app);
+    workers::start_indexer(&app);
+    let server = tokio::spawn(http::serve(app.clone(), listener));
+    let client = Client { http: reqwest::Client::new(), url, app: app.clone() };
+
+    let started = Instant::now();
+    let event = client.arena().await?;
+    println!("an event of 50,000 seats, created and published   {:>8.1} ms", millis(started.elapsed()));
+    let mut holds = Vec::with_capacity(HOLDS);
+    for number in 0..HOLDS {
+        let seats = [
+            format!("R{}-{}", number / 100, number % 100 * 2 + 1),
+            format!("R{}-{}", number / 100, number % 100 * 2 + 2),
+        ];
+        let input = json!({ "eventId": event, "idempotencyKey": "k", "seatIds": seats });
+        let query = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }";
+        let asked = Instant::now();
+        let answer = client.ask(&Person::buyer(format!("buyer-{number}")), query, json!({ "input": input })).await?;
+        holds.push(asked.elapsed());
+        anyhow::ensure!(answer.pointer("/data/holdSeats/hold/id").is_some_and(Value::is_string), "{answer}");
+    }
+    let mut maps = Vec::with_capacity(MAPS);
+    for _ in 0..MAPS {
+        let query = "query($id: ID!) { seatMap(eventId: $id) { sections { statuses } } }";
+        let asked = Instant::now();
+        client.ask(&Person::buyer("reader"), query, json!({ "id": event })).await?;
+        maps.push(asked.elapsed());
+    }
+    println!(
+        "holdSeats of two seats, seen by the client         median {:>5.2} ms, p95 {:>5.2} ms",
+        quantile(&mut holds, 0.5),
+        quantile(&mut holds, 0.95)
+    );
+    println!(
+        "seatMap statuses of 50,000 seats, warm             median {:>5.2} ms, p95 {:>5.2} ms",
+        quantile(&mut maps, 0.5),
+        quantile(&mut maps, 0.95)
+    );
+    println!("the server's own histogram of holds, cumulative:");
+    for line in metrics.render().lines().filter(|line| line.starts_with("parterre_hold_seconds_bucket")) {
+        println!("  {line}");
+    }
+    crate::shutdown::end(app, server).await;
+    cluster.stop()?;
+    Ok(())
+}
+
+struct Client {
+    http: reqwest::Client,
+    url: String,
+    app: App,
+}
+
+impl Client {
+    async fn ask(&self, who: &Person, query: &str, variables: Value) -> anyhow::Result<Value> {
+        let token = issue(&self.app.config, who, Duration::from_secs(3_600))?;
+        let request =
+            self.http.post(&self.url).bearer_auth(token).json(&json!({ "query": query, "variables": variables }));
+        Ok(request.send().await?.json().await?)
+    }
+
+    /// An event of 250 rows of 200 seats.
+    async fn arena(&self) -> anyhow::Result<String> {
+        let acme = Person::organizer("ACME");
+        let make = async |name: &str, kind: &str, input: Value, fields: &str| {
+            let query = format!(
+                "mutation($input: {kind}!) {{ {name}(input: $input) {{ {fields} userErrors {{ code message }} }} }}"
+            );
+            let answer = self.ask(&acme, &query, json!({ "input": input })).await?;
+            answer.pointer(&format!("/data/{name}")).cloned().with_context(|| answer.to_string())
+        };
+        let venue = json!({ "name": "Arena", "city": "Berlin", "countryCode": "DE", "timeZone": "Europe/Berlin" });
+        let venue = make("createVenue", "CreateVenueInput", venue, "venue { id }").await?;
+        let row = |row: usize| {
+            let seats: Vec<Value> = (1..=200).map(|n| json!({ "number": n.to_string(), "zone": "All" })).collect();
+            json!({ "name": format!("R{row}"), "seats": seats })
+        };
+        let sections = json!([{ "name": "Arena", "rows": (0..250).map(row).collect::<Vec<_>>() }]);
+        let venue_id = venue.pointer("/venue/id").cloned().context("no venue")?;
+        let layout = json!({ "venueId": venue_id, "name": "Arena", "sections": sections });
+        let layout = make("createLayout", "CreateLayoutInput", layout, "layout { id }").await?;
+        let at = |days: i64| (crate::clock::now() + chrono::Duration::days(days)).to_rfc3339();
+        let event = json!({
+            "venueId": venue_id, "layoutId": layout.pointer("/layout/id"), "title": "Measured", "currency": "EUR",
+            "inventoryMode": "ASSIGNED", "zonePrices": [{ "zone": "All", "price": "25.00" }],
+            "startsAt": at(30), "onSaleAt": at(-1), "offSaleAt": at(29),
+        });
+        let event = make("createEvent", "CreateEventInput", event, "event { id version }").await?;
+        let publish =
+            json!({ "eventId": event.pointer("/event/id"), "expectedVersion": event.pointer("/event/version") });
+        make("publishEvent", "PublishEventInput", publish, "event { id }").await?;
+        event.pointer("/event/id").and_then(Value::as_str).map(str::to_owned).context("no event")
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
+/// The value below which a share of the times lies, in milliseconds.
+fn quantile(times: &mut [Duration], share: f64) -> f64 {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    let rank = f64::from(u32::try_from(last).unwrap_or(u32::MAX)) * share;
+    let found = times.iter().zip(0_u32..).find(|(_, at)| f64::from(*at) >= rank);
+    found.map_or(0.0, |(time, _)| millis(*time))
+}

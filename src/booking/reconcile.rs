@@ -1,0 +1,174 @@
+//! Reconciliation: our payments against the provider's list, money without seats, bookings without tickets. It reports
+//! what it finds, repairs what it can, and finds nothing the second time.
+
+use super::store::BookingError;
+use super::{Bookings, tickets};
+use crate::db::{Single, repeating};
+use crate::payment::{self, CallError, Intent, NewRefund, Standing};
+use crate::sql;
+use chrono::{DateTime, Utc};
+use parterre_entity::{BookingId, PaymentId, PaymentState, RefundReason, payment as payment_row};
+use sea_orm::{ColumnTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter};
+use std::collections::HashMap;
+
+/// What a reconciliation found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Payments and refunds that were open and are due to be asked for now.
+    pub woken: u64,
+    /// Differences that were repaired, for people.
+    pub repaired: Vec<String>,
+    /// Differences that nobody but a person can repair.
+    pub unexplained: Vec<String>,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The provider's list could not be read.
+    #[error("the payment provider's list could not be read: {0}")]
+    Provider(#[from] CallError),
+    /// A repair failed.
+    #[error(transparent)]
+    Booking(#[from] BookingError),
+}
+
+impl From<DbErr> for ReconcileError {
+    fn from(error: DbErr) -> Self {
+        Self::Booking(error.into())
+    }
+}
+
+impl Bookings {
+    /// Compares payments created in a range of time with the provider's list, and sweeps everything that is open.
+    pub async fn reconcile(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Report, ReconcileError> {
+        let mut report = Report { woken: self.wake_open().await?, ..Report::default() };
+        let listed = self.provider.list(from, to).await?;
+        self.compare(&listed, (from, to), &mut report).await?;
+        self.refund_money_without_seats(&mut report).await?;
+        self.issue_missing_tickets(&mut report).await?;
+        self.wake.wake();
+        Ok(report)
+    }
+
+    /// Makes everything due that is open and that nobody would ever ask for.
+    async fn wake_open(&self) -> Result<u64, DbErr> {
+        payment::wake_stranded(&self.db).await
+    }
+
+    async fn compare(
+        &self,
+        listed: &[Intent],
+        (from, to): (DateTime<Utc>, DateTime<Utc>),
+        report: &mut Report,
+    ) -> Result<(), ReconcileError> {
+        let ours = payment_row::Entity::find()
+            .filter(payment_row::Column::CreatedAt.between(from - chrono::Duration::hours(1), to))
+            .all(self.db.pool())
+            .await?;
+        let mut ours: HashMap<String, payment_row::Model> =
+            ours.into_iter().map(|row| (row.operation_id.clone(), row)).collect();
+        for intent in listed {
+            let known = intent.operation_id.as_ref().and_then(|operation| ours.remove(operation));
+            match known {
+                None => report.unexplained.push(format!(
+                    "the provider has {} of {} {}, which we do not",
+                    intent.provider_id, intent.amount_minor, intent.currency
+                )),
+                Some(row) => self.compare_one(&row, intent, report).await?,
+            }
+        }
+        for row in ours.into_values().filter(|row| row.status == PaymentState::Captured && row.created_at >= from) {
+            report.unexplained.push(format!("payment {} is captured here and not in the provider's list", row.id));
+        }
+        Ok(())
+    }
+
+    async fn compare_one(
+        &self,
+        row: &payment_row::Model,
+        intent: &Intent,
+        report: &mut Report,
+    ) -> Result<(), ReconcileError> {
+        let over = matches!(row.status, PaymentState::Declined | PaymentState::Failed | PaymentState::Voided);
+        let differs = match intent.standing {
+            Standing::Captured => !matches!(row.status, PaymentState::Captured | PaymentState::NeedsReview),
+            Standing::Authorized | Standing::WaitsForBuyer | Standing::Processing => over,
+            Standing::Declined | Standing::Cancelled => false,
+        };
+        if differs && self.look_at(row.id, "reconciliation").await? {
+            let note = format!("payment {} was {} here and {:?} at the provider", row.id, row.status, intent.standing);
+            tracing::warn!(payment.id = %row.id, note, "reconciliation repaired a difference");
+            report.repaired.push(note);
+        }
+        let gone = matches!(intent.standing, Standing::Declined | Standing::Cancelled);
+        if gone && row.status == PaymentState::Captured {
+            report
+                .unexplained
+                .push(format!("payment {} is captured here and {:?} at the provider", row.id, intent.standing));
+        }
+        Ok(())
+    }
+
+    /// A booking whose money has to go back always has a refund that has not failed.
+    async fn refund_money_without_seats(&self, report: &mut Report) -> Result<(), ReconcileError> {
+        #[derive(FromQueryResult)]
+        struct Row {
+            booking_id: BookingId,
+            payment_id: PaymentId,
+        }
+        let rows = Row::find_by_statement(sql!(
+            "SELECT booking.id AS booking_id, payment.id AS payment_id FROM booking JOIN payment ON payment.booking_id = booking.id
+             WHERE booking.status = 'REFUND_REQUIRED' AND payment.status = 'CAPTURED'
+               AND NOT EXISTS (SELECT FROM refund WHERE refund.booking_id = booking.id AND refund.status <> 'FAILED')"
+        ))
+        .all(self.db.pool())
+        .await?;
+        for row in rows {
+            let made = repeating(|| async {
+                let tx = self.db.begin("reconcile_refund").await?;
+                let paid = payment::lock(&tx, row.payment_id)
+                    .await?
+                    .ok_or_else(|| DbErr::RecordNotFound("payment".to_owned()))?;
+                let new = NewRefund {
+                    payment: paid.id,
+                    booking: paid.booking_id,
+                    event: paid.event_id,
+                    amount_minor: paid.amount_minor,
+                    currency: paid.currency,
+                    reason: RefundReason::Other,
+                };
+                let made = payment::create_refund(&tx, new).await?;
+                tx.commit().await?;
+                Ok::<_, BookingError>(made)
+            })
+            .await?;
+            if made.is_some() {
+                report.repaired.push(format!("booking {} had money without seats and no refund", row.booking_id));
+            }
+        }
+        Ok(())
+    }
+
+    async fn issue_missing_tickets(&self, report: &mut Report) -> Result<(), ReconcileError> {
+        let rows = Single::<BookingId>::find_by_statement(sql!(
+            "SELECT id AS value FROM booking WHERE status = 'CONFIRMED' AND confirmed_at < clock_timestamp() - interval '1 minute'
+               AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id) LIMIT 1000"
+        ))
+        .all(self.db.pool())
+        .await?;
+        for row in rows {
+            let issued = repeating(|| async {
+                let tx = self.db.begin("reconcile_tickets").await?;
+                let issued = tickets::issue(&tx, row.value).await?;
+                tx.commit().await?;
+                Ok::<_, BookingError>(issued)
+            })
+            .await?;
+            if issued > 0 {
+                report.repaired.push(format!("booking {} had no tickets", row.value));
+            }
+        }
+        Ok(())
+    }
+}
