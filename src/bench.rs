@@ -90,7 +90,7 @@ struct Client {
 
 impl Client {
     async fn ask(&self, who: &Person, query: &str, variables: Value) -> anyhow::Result<Value> {
-        let token = issue(&self.app.config, who, Duration::from_secs(3_600))?;
+        let token = issue(&self.app.config, who, Duration::from_hours(1))?;
         let request =
             self.http.post(&self.url).bearer_auth(token).json(&json!({ "query": query, "variables": variables }));
         Ok(request.send().await?.json().await?)

@@ -38,7 +38,7 @@ impl Sleeper {
     /// Until it happened at least once since the last time; for ever if nobody is left who could say so.
     pub async fn woken(&mut self) {
         if self.times.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

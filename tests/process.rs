@@ -42,7 +42,7 @@ pub async fn start(stage: &Stage) -> Process {
 
 /// Starts a server on a free port; on another one if somebody was faster there.
 pub async fn start_with(command: impl Fn() -> Command) -> Process {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_mins(1);
     loop {
         let url = format!("127.0.0.1:{}", free_port().await);
         let mut child = command().env("PARTERRE_LISTEN", &url).spawn().unwrap();

@@ -4,7 +4,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::as_conversions,
     clippy::print_stderr,
     clippy::too_many_lines,
     reason = "tests fail by panicking, and say what they did"

@@ -48,7 +48,7 @@ pub fn start(app: &App) {
         async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
     let db = app.db.clone();
-    run(app, ("auditor", Duration::from_secs(60), Wake::default()), move || {
+    run(app, ("auditor", Duration::from_mins(1), Wake::default()), move || {
         let db = db.clone();
         async move {
             let violations = crate::auditor::check(&db, chrono::Duration::seconds(60)).await?;
