@@ -115,6 +115,8 @@ pub struct Bookings {
     tasks: TaskTracker,
     wake: Wake,
     checkout_wait: Duration,
+    /// Wakes who issues tickets.
+    confirmations: Wake,
     /// Drives at once.
     room: Arc<Semaphore>,
 }
@@ -147,7 +149,7 @@ impl Bookings {
     pub fn new(parts: Parts) -> Self {
         let Parts { db, bus, inventory, provider, tasks, wake, checkout_wait } = parts;
         let room = Arc::new(Semaphore::new(DRIVES_MAX));
-        Self { db, bus, inventory, provider, tasks, wake, checkout_wait, room }
+        Self { db, bus, inventory, provider, tasks, wake, checkout_wait, confirmations: Wake::default(), room }
     }
 
     /// Pays a hold. Answers after a short wait with whatever state is true then. The flag: replayed.
@@ -212,9 +214,16 @@ impl Bookings {
 
     /// Tells those who watch a booking that something of it changed.
     async fn announce(&self, booking: BookingId) {
+        self.confirmations.wake();
         if let Err(error) = self.bus.publish(Hint::Booking(booking)).await {
             tracing::debug!(%error, "a booking hint was not published, the relay will");
         }
+    }
+
+    /// Changes whenever a booking may have been confirmed: wakes who issues tickets.
+    #[must_use]
+    pub const fn confirmations(&self) -> &Wake {
+        &self.confirmations
     }
 
     /// Wakes whoever drives payments and refunds.

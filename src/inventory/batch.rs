@@ -8,7 +8,7 @@ use super::counters::{self, Bump};
 use super::rules::{self, EventRow, HoldRequest, NewHold, Outcome, Refusal, SeatRow, Tables, TierRow};
 use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, Transaction};
-use crate::outbox::{self, Change, Topic};
+use crate::outbox::{Change, Topic};
 use crate::sql;
 use chrono::{DateTime, Utc};
 use parterre_entity::{EventId, EventState, HoldId, SeatState};
@@ -103,9 +103,8 @@ async fn attempt(db: &Db, requests: &[HoldRequest], candidates: Candidates) -> R
         tables.seats.values_mut().for_each(|row| row.status = SeatState::Available);
     }
     lock_tiers(&tx, requests, &mut tables).await?;
-    count_what_buyers_have(&tx, requests, &mut tables).await?;
-    // 4. The time, after the last lock.
-    let now = db::clock(&*tx).await?;
+    // 4. What buyers have, and the time: in a statement that locks nothing, after the last lock.
+    let now = count_what_buyers_have(&tx, requests, &mut tables).await?;
     reclaim_overdue_admissions(&tx, requests, &mut tables, now).await?;
     // 5. The decision.
     let mut pick = |index: usize, request: &HoldRequest, tables: &Tables| match candidates {
@@ -168,10 +167,13 @@ async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Table
     }
     let ids: BTreeSet<Uuid> = requests.iter().map(|request| request.event.0).collect();
     let ids: Vec<Uuid> = ids.into_iter().collect();
-    db::share_gates(tx, ids.clone()).await?;
     let rows = Row::find_by_statement(sql!(
-        "SELECT id, state, on_sale_at, off_sale_at, hold_seconds, max_seats_per_buyer, currency
-         FROM event WHERE id = ANY ($1) ORDER BY id FOR SHARE",
+        "WITH gates AS MATERIALIZED (
+             SELECT pg_advisory_xact_lock_shared(hashtextextended(id::text, 0)) FROM unnest($1::uuid[]) AS wanted (id)),
+         open AS MATERIALIZED (SELECT count(*) FROM gates)
+         SELECT event.id, state, on_sale_at, off_sale_at, hold_seconds, max_seats_per_buyer, currency
+         FROM open CROSS JOIN LATERAL (
+             SELECT * FROM event WHERE event.id = ANY ($1) ORDER BY event.id FOR SHARE) AS event",
         ids.clone()
     ))
     .all(&**tx)
@@ -217,12 +219,18 @@ pub async fn lock_quota(tx: &Transaction, event: EventId, buyer: &str) -> Result
 
 /// Pairs in ascending order.
 async fn lock_quota_rows(tx: &Transaction, events: Vec<Uuid>, buyers: Vec<String>) -> Result<(), DbErr> {
-    tx.execute_raw(sql!(
-        "INSERT INTO event_quota (event_id, buyer) SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING",
-        events.clone(),
-        buyers.clone()
-    ))
-    .await?;
+    let new = tx
+        .execute_raw(sql!(
+            "INSERT INTO event_quota (event_id, buyer) SELECT * FROM unnest($1::uuid[], $2::text[]) ON CONFLICT DO NOTHING",
+            events.clone(),
+            buyers.clone()
+        ))
+        .await?
+        .rows_affected();
+    if u64::try_from(events.len()) == Ok(new) {
+        // Rows of our own are ours until the commit.
+        return Ok(());
+    }
     tx.execute_raw(sql!(
         "SELECT FROM unnest($1::uuid[], $2::text[]) AS wanted (event_id, buyer)
          CROSS JOIN LATERAL (
@@ -446,16 +454,21 @@ async fn lock_tiers(tx: &Transaction, requests: &[HoldRequest], tables: &mut Tab
 }
 
 /// Seats and admissions of live holds and of pending and sold items. Holds end by time, so this is counted, not kept.
-async fn count_what_buyers_have(tx: &Transaction, requests: &[HoldRequest], tables: &mut Tables) -> Result<(), DbErr> {
+async fn count_what_buyers_have(
+    tx: &Transaction,
+    requests: &[HoldRequest],
+    tables: &mut Tables,
+) -> Result<DateTime<Utc>, DbErr> {
     #[derive(FromQueryResult)]
     struct Row {
         event_id: EventId,
         buyer: String,
         had: i64,
+        now: DateTime<Utc>,
     }
     let (events, buyers) = buyers(requests);
     let rows = Row::find_by_statement(sql!(
-        "SELECT wanted.event_id, wanted.buyer, counted.had
+        "SELECT wanted.event_id, wanted.buyer, counted.had, clock_timestamp() AS now
          FROM unnest($1::uuid[], $2::text[]) AS wanted (event_id, buyer)
          CROSS JOIN LATERAL (
              SELECT coalesce(sum(item.quantity), 0)::bigint AS had
@@ -471,8 +484,10 @@ async fn count_what_buyers_have(tx: &Transaction, requests: &[HoldRequest], tabl
     ))
     .all(&**tx)
     .await?;
+    // Every batch has a buyer, so there is a row.
+    let now = rows.iter().map(|row| row.now).max().ok_or_else(|| DbErr::RecordNotFound("clock".to_owned()))?;
     tables.had = rows.into_iter().map(|row| ((row.event_id, row.buyer), row.had)).collect();
-    Ok(())
+    Ok(now)
 }
 
 /// A tier that would be short takes back what overdue holds still have of it. Holds that somebody is at are left.
@@ -596,6 +611,7 @@ async fn write_holds(tx: &Transaction, won: &[(&HoldRequest, &NewHold)], now: Da
     let deadlines: Vec<DateTime<Utc>> = won.iter().map(|(_, hold)| hold.deadline).collect();
     let totals: Vec<i64> = won.iter().map(|(_, hold)| hold.total_minor).collect();
     let currencies: Vec<String> = won.iter().map(|(_, hold)| hold.currency.clone()).collect();
+    let items = ItemColumns::of(won);
     tx.execute_raw(sql!(
         "WITH new AS (
              SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[],
@@ -603,7 +619,12 @@ async fn write_holds(tx: &Transaction, won: &[(&HoldRequest, &NewHold)], now: Da
                  AS new (id, event_id, buyer, key, fingerprint, deadline, total_minor, currency)),
          keys AS (
              INSERT INTO idempotency (event_id, buyer, operation, key, fingerprint, result_id)
-             SELECT event_id, buyer, 'hold', key, fingerprint, id FROM new)
+             SELECT event_id, buyer, 'hold', key, fingerprint, id FROM new),
+         items AS (
+             INSERT INTO hold_item (hold_id, item_no, event_id, seat_no, tier_no, quantity, unit_minor, state)
+             SELECT hold_id, item_no, event_id, nullif(seat_no, -1), nullif(tier_no, -1), quantity, unit_minor, 'HELD'
+             FROM unnest($10::uuid[], $11::smallint[], $12::uuid[], $13::int[], $14::smallint[], $15::int[], $16::bigint[])
+                 AS new (hold_id, item_no, event_id, seat_no, tier_no, quantity, unit_minor))
          INSERT INTO hold (id, event_id, buyer, status, deadline, total_minor, currency, created_at)
          SELECT id, event_id, buyer, 'ACTIVE', deadline, total_minor, currency, $9 FROM new",
         ids,
@@ -614,42 +635,47 @@ async fn write_holds(tx: &Transaction, won: &[(&HoldRequest, &NewHold)], now: Da
         deadlines,
         totals,
         currencies,
-        now
-    ))
-    .await?;
-    write_items(tx, won).await
-}
-
-async fn write_items(tx: &Transaction, won: &[(&HoldRequest, &NewHold)]) -> Result<(), DbErr> {
-    let (mut holds, mut numbers, mut events) = (Vec::new(), Vec::<i16>::new(), Vec::new());
-    let (mut seats, mut tiers, mut quantities, mut prices) = (Vec::new(), Vec::<i16>::new(), Vec::new(), Vec::new());
-    for (request, hold) in won {
-        for (number, item) in (0_i16..).zip(&hold.items) {
-            holds.push(request.hold.0);
-            numbers.push(number);
-            events.push(request.event.0);
-            // -1 stands for NULL: arrays can't carry it here.
-            seats.push(item.seat.unwrap_or(-1));
-            tiers.push(item.tier.unwrap_or(-1));
-            quantities.push(item.quantity);
-            prices.push(item.unit_minor);
-        }
-    }
-    tx.execute_raw(sql!(
-        "INSERT INTO hold_item (hold_id, item_no, event_id, seat_no, tier_no, quantity, unit_minor, state)
-         SELECT hold_id, item_no, event_id, nullif(seat_no, -1), nullif(tier_no, -1), quantity, unit_minor, 'HELD'
-         FROM unnest($1::uuid[], $2::smallint[], $3::uuid[], $4::int[], $5::smallint[], $6::int[], $7::bigint[])
-             AS new (hold_id, item_no, event_id, seat_no, tier_no, quantity, unit_minor)",
-        holds,
-        numbers,
-        events,
-        seats,
-        tiers,
-        quantities,
-        prices
+        now,
+        items.holds,
+        items.numbers,
+        items.events,
+        items.seats,
+        items.tiers,
+        items.quantities,
+        items.prices
     ))
     .await
     .map(drop)
+}
+
+/// The winners' items, a column a field. -1 stands for NULL: arrays can't carry it here.
+#[derive(Default)]
+struct ItemColumns {
+    holds: Vec<Uuid>,
+    numbers: Vec<i16>,
+    events: Vec<Uuid>,
+    seats: Vec<i32>,
+    tiers: Vec<i16>,
+    quantities: Vec<i32>,
+    prices: Vec<i64>,
+}
+
+impl ItemColumns {
+    fn of(won: &[(&HoldRequest, &NewHold)]) -> Self {
+        let mut columns = Self::default();
+        for (request, hold) in won {
+            for (number, item) in (0_i16..).zip(&hold.items) {
+                columns.holds.push(request.hold.0);
+                columns.numbers.push(number);
+                columns.events.push(request.event.0);
+                columns.seats.push(item.seat.unwrap_or(-1));
+                columns.tiers.push(item.tier.unwrap_or(-1));
+                columns.quantities.push(item.quantity);
+                columns.prices.push(item.unit_minor);
+            }
+        }
+        columns
+    }
 }
 
 /// Moves the counters, locked last, and tells what changed: in the outbox now, on the bus after the commit.
@@ -678,15 +704,13 @@ async fn tell(
             bump.tier(*event, *tier, available, 0);
         }
     }
-    let deltas = counters::bump(tx, bump).await?;
     let holds = won.iter().map(|(request, _)| Change {
         topic: Topic::Hold,
         event: Some(request.event),
         subject: Some(request.hold.0),
         payload: serde_json::json!({ "to": "ACTIVE" }),
     });
-    outbox::append(&**tx, &holds.collect::<Vec<_>>()).await?;
-    Ok(deltas)
+    counters::bump_and_tell(tx, bump, holds.collect()).await
 }
 
 /// A row count that is not what the locks promised is a bug, and must never be committed.

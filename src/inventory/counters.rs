@@ -44,6 +44,15 @@ impl Bump {
 
 /// Moves the counters and writes one outbox row an event. Returns what to publish after the commit.
 pub(super) async fn bump(tx: &Transaction, bump: Bump) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    bump_and_tell(tx, bump, Vec::new()).await
+}
+
+/// The same, with further changes for the outbox.
+pub(super) async fn bump_and_tell(
+    tx: &Transaction,
+    bump: Bump,
+    mut changes: Vec<Change>,
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     #[derive(FromQueryResult)]
     struct Row {
         event_id: EventId,
@@ -54,6 +63,7 @@ pub(super) async fn bump(tx: &Transaction, bump: Bump) -> Result<Vec<Arc<SeatsDe
         bump.sections.iter().map(|((event, section), (_, remaining))| ((event.0, *section), *remaining)).collect();
     moves.extend(bump.tiers.iter().map(|(event, (_, remaining))| ((event.0, TIERS), *remaining)));
     if moves.is_empty() {
+        outbox::append(&**tx, &changes).await?;
         return Ok(Vec::new());
     }
     let expected = moves.len();
@@ -81,7 +91,6 @@ pub(super) async fn bump(tx: &Transaction, bump: Bump) -> Result<Vec<Arc<SeatsDe
     let versions: BTreeMap<(EventId, i16), i64> =
         rows.into_iter().map(|row| ((row.event_id, row.section_no), row.version)).collect();
     let deltas = deltas(bump, &versions);
-    let mut changes = Vec::with_capacity(deltas.len());
     for delta in &deltas {
         changes.push(Change {
             topic: Topic::Seats,

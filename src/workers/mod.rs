@@ -16,6 +16,8 @@ enum Next {
     AtOnce,
     /// Something will be there in a moment.
     Soon,
+    /// There may be more, but a rest first gathers it.
+    Rested,
     /// When woken, or after the interval.
     Later,
 }
@@ -25,8 +27,8 @@ const SOON: Duration = Duration::from_millis(10);
 
 /// Starts every worker of a process.
 pub fn start(app: &App) {
-    consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }));
-    consumer(app, Arc::new(crate::booking::Issuer));
+    consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }), app.outbox_wake.clone());
+    consumer(app, Arc::new(crate::booking::Issuer), app.services.bookings.confirmations().clone());
     let inventory = Arc::clone(&app.services.inventory);
     run(app, ("expiry", Duration::from_millis(500), Wake::default()), move || {
         let inventory = Arc::clone(&inventory);
@@ -43,7 +45,7 @@ pub fn start(app: &App) {
         async move { bookings.process_webhooks().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
     let bookings = app.services.bookings.clone();
-    run(app, ("cancelled_events", Duration::from_secs(1), app.outbox_wake.clone()), move || {
+    run(app, ("cancelled_events", Duration::from_secs(1), Wake::default()), move || {
         let bookings = bookings.clone();
         async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
@@ -81,13 +83,16 @@ pub fn start_indexer(app: &App) {
     });
 }
 
-fn consumer(app: &App, consumer: Arc<dyn crate::outbox::Consumer>) {
+/// How long a consumer rests after a batch of rows, so that one pass takes many.
+const CONSUMER_REST: Duration = Duration::from_millis(50);
+
+fn consumer(app: &App, consumer: Arc<dyn crate::outbox::Consumer>, wake: Wake) {
     let db = app.db.clone();
-    run(app, (consumer.name(), Duration::from_millis(500), app.outbox_wake.clone()), move || {
+    run(app, (consumer.name(), Duration::from_millis(500), wake), move || {
         let (db, consumer) = (db.clone(), Arc::clone(&consumer));
         async move {
             consume(&db, &*consumer).await.map(|progress| match progress {
-                Progress::Moved => Next::AtOnce,
+                Progress::Moved => Next::Rested,
                 Progress::Behind => Next::Soon,
                 Progress::Idle => Next::Later,
             })
@@ -113,6 +118,10 @@ where
                     match next {
                         Next::AtOnce => continue,
                         Next::Soon => SOON,
+                        Next::Rested => {
+                            tokio::time::sleep(CONSUMER_REST).await;
+                            continue;
+                        }
                         Next::Later => interval,
                     }
                 }
