@@ -77,6 +77,7 @@ pub async fn idle() -> anyhow::Result<()> {
     for line in metrics.render().lines().filter(|line| line.starts_with("parterre_hold_seconds_bucket")) {
         println!("  {line}");
     }
+    drop(client);
     crate::shutdown::end(app, server).await;
     cluster.stop()?;
     Ok(())
