@@ -173,11 +173,11 @@ async fn a_killed_redis_subscription_comes_back_and_says_that_something_was_miss
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("PUBSUB").query_async::<i64>(&mut connection).await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(2), hints.recv()).await.expect("within two seconds").unwrap();
+    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("within five seconds").unwrap();
     assert_eq!(hint, Hint::Gap);
     let booking = Hint::Booking(BookingId::new());
     bus.publish(booking.clone()).await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(2), hints.recv()).await.expect("hints arrive again").unwrap();
+    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("hints arrive again").unwrap();
     assert_eq!(hint, booking);
     shutdown.cancel();
     redis.kill().await.unwrap();
@@ -212,7 +212,7 @@ async fn a_transaction_left_open_in_another_database_does_not_delay_the_map() {
         let started = Instant::now();
         stage.buyer(&format!("buyer-{n}")).hold(&hall.event, "k", &[&format!("A-{n}")]).await;
         socket.next().await;
-        assert!(started.elapsed() < Duration::from_secs(2), "a delta took {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "a delta took {:?}", started.elapsed());
     }
     open.rollback().await.unwrap();
     stage.finish().await;

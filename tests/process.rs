@@ -42,7 +42,7 @@ pub async fn start(stage: &Stage) -> Process {
 
 /// Starts a server on a free port; on another one if somebody was faster there.
 pub async fn start_with(command: impl Fn() -> Command) -> Process {
-    let patience = Instant::now() + Duration::from_mins(1);
+    let patience = Instant::now() + Duration::from_mins(2);
     loop {
         let url = format!("127.0.0.1:{}", free_port().await);
         let mut child = command().env("PARTERRE_LISTEN", &url).spawn().unwrap();
@@ -51,7 +51,7 @@ pub async fn start_with(command: impl Fn() -> Command) -> Process {
             if reqwest::get(format!("{url}/readyz")).await.is_ok_and(|answer| answer.status().is_success()) {
                 return Process { child, url };
             }
-            assert!(Instant::now() < patience, "the server was not ready within a minute");
+            assert!(Instant::now() < patience, "the server was not ready within two minutes");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert!(Instant::now() < patience, "the server could not start");
@@ -227,7 +227,7 @@ async fn creating_a_large_event_does_not_delay_the_map_of_another() {
         slowest = slowest.max(started.elapsed());
     }
     eprintln!("slowest delta while 50,000 seats were created: {slowest:?}");
-    assert!(slowest < Duration::from_secs(2));
+    assert!(slowest < Duration::from_secs(5));
     creating.await.unwrap();
     stage.finish().await;
 }

@@ -83,7 +83,7 @@ async fn one_case(method: &str, death: &str, expected: &str) {
         complete_action(&stage).await;
     }
     let what = format!("{method}, death {death}, is {expected}");
-    let status = eventually_within(Duration::from_secs(80), &what, || async {
+    let status = eventually_within(Duration::from_secs(150), &what, || async {
         let status = mina.booking(&booking).await["status"].clone();
         (status != "PAYMENT_PENDING").then_some(status)
     })
@@ -102,7 +102,7 @@ async fn one_case(method: &str, death: &str, expected: &str) {
 
 /// What the buyer does on the provider's page, as soon as there is one.
 async fn complete_action(stage: &Stage) {
-    eventually_within(Duration::from_secs(40), "the provider waits for the buyer, or does not any more", || async {
+    eventually_within(Duration::from_secs(90), "the provider waits for the buyer, or does not any more", || async {
         let ledger = stage.simulator.ledger();
         let payment = ledger.payments.first()?;
         if payment.status != "requires_action" {

@@ -312,11 +312,13 @@ CREATE TABLE payment (
     created_at     timestamptz NOT NULL,
     CHECK ((status = 'UNKNOWN') = (unknown_since IS NOT NULL)),
     CHECK ((status = 'UNKNOWN') = (unknown_step IS NOT NULL)),
-    CHECK (status <> 'CAPTURED' OR amount_minor = 0 OR provider_id IS NOT NULL)
+    CHECK (status NOT IN ('AUTHORIZED', 'CAPTURING', 'CAPTURED', 'VOIDING', 'VOIDED') OR provider_id IS NOT NULL),
+    CHECK (status <> 'REQUIRES_ACTION' OR next_check_at IS NOT NULL)
 );
 CREATE INDEX payment_due ON payment (next_check_at) WHERE next_check_at IS NOT NULL;
 CREATE INDEX payment_provider ON payment (provider_id);
 COMMENT ON TABLE payment IS 'the money side of one booking, and the task that moves it: due at next_check_at, done by whoever holds the lease';
+COMMENT ON COLUMN payment.status IS 'CREATED: not sent. AUTHORIZING: sent. REQUIRES_ACTION: the buyer has to act. AUTHORIZED: reserved. CAPTURING: being collected, the seats are the booking''s. CAPTURED. DECLINED. FAILED: ended, no money moved. VOIDING, VOIDED: the reservation goes, went back. UNKNOWN: the answer to unknown_step is not known, it is asked again. NEEDS_REVIEW: amount or currency do not match';
 COMMENT ON COLUMN payment.operation_id IS 'ours, in the provider''s metadata; the root of every idempotency key of this payment';
 COMMENT ON COLUMN payment.unknown_step IS 'the step whose outcome is not known';
 COMMENT ON COLUMN payment.first_sent_at IS 'when the first create was about to be sent: the provider may know of it from here on';
@@ -348,6 +350,7 @@ CREATE TABLE refund (
 CREATE INDEX refund_due ON refund (next_check_at) WHERE next_check_at IS NOT NULL;
 CREATE INDEX refund_booking ON refund (booking_id, id);
 CREATE INDEX refund_payment ON refund (payment_id);
+COMMENT ON COLUMN refund.status IS 'REQUESTED: saved. PENDING: sent. SUCCEEDED: the provider says so, and may take it back. FAILED: final, another refund follows';
 COMMENT ON TABLE refund IS 'money on its way back; those that have not failed never exceed what was captured';
 
 CREATE TABLE ticket (
@@ -360,8 +363,10 @@ CREATE TABLE ticket (
     tier_no      smallint,
     status       text NOT NULL CHECK (status IN ('ISSUED', 'REVOKED')),
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    UNIQUE (booking_id, item_no, admission_no)
+    UNIQUE (booking_id, item_no, admission_no),
+    CHECK ((seat_no IS NULL) <> (tier_no IS NULL))
 );
+COMMENT ON COLUMN ticket.status IS 'ISSUED: admits. REVOKED: does not, for good';
 COMMENT ON TABLE ticket IS 'one admission; its code is signed from its id, never stored';
 
 CREATE TABLE timeline (

@@ -110,7 +110,9 @@ async fn apply(
     (intent, cause): (&Intent, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     let items = Items { event: locked.hold.event_id, hold: locked.hold.id, booking: Some(locked.booking.id) };
-    let known = PaymentChanges { provider_id: Some(intent.provider_id.clone()), ..PaymentChanges::default() };
+    // A decline may come without the provider's id of what it declined.
+    let provider_id = Some(intent.provider_id.clone()).filter(|id| !id.is_empty());
+    let known = PaymentChanges { provider_id, ..PaymentChanges::default() };
     match settlement {
         Settlement::Nothing => {
             let open = !matches!(locked.payment.status, PaymentState::Captured | PaymentState::NeedsReview);

@@ -128,8 +128,8 @@ impl Socket {
     /// The next message of any kind.
     pub async fn message(&mut self) -> Value {
         loop {
-            let message = tokio::time::timeout(Duration::from_secs(20), self.inner.next()).await;
-            match message.expect("a message within 20 seconds").expect("an open socket").unwrap() {
+            let message = tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await;
+            match message.expect("a message within 45 seconds").expect("an open socket").unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Ping(_) | Message::Pong(_) => {}
                 other => panic!("an unexpected message: {other:?}"),

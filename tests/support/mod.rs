@@ -221,9 +221,9 @@ pub async fn start(config: Config, listener: TcpListener, with_workers: bool, sh
     Server { app, url }
 }
 
-/// Waits for a condition, and fails by its name after 20 seconds.
+/// Waits for a condition, and fails by its name after 45 seconds.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, check: impl FnMut() -> F) -> T {
-    eventually_within(Duration::from_secs(20), what, check).await
+    eventually_within(Duration::from_secs(45), what, check).await
 }
 
 /// Waits for a condition, and fails by its name when patience runs out.
