@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(pick("........ ........", &want(2)), Some(vec![3, 4]), "the middle of the front row");
         assert_eq!(pick("xxx.xxxx ........", &want(2)), Some(vec![11, 12]), "side by side, so the second row");
         assert_eq!(pick("xx...xxx ........", &want(2)), Some(vec![11, 12]), "two of three would leave one alone");
-        assert_eq!(pick("xx...xxx xxxxxxxx", &want(2)), Some(vec![2, 3]), "unless there is no other choice");
+        assert_eq!(pick("xx...xxx xxxxxxxx", &want(2)), Some(vec![3, 4]), "unless there is no other choice");
         assert_eq!(pick("x.x.x.x. xxxxxxxx", &want(2)), None);
         let split = Best { adjacent: false, ..want(2) };
         assert_eq!(pick("x.x.x.x. xxxxxxxx", &split).map(|seats| seats.len()), Some(2));
