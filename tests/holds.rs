@@ -192,6 +192,19 @@ async fn a_late_clean_up_of_an_old_hold_changes_nothing_of_the_new_one() {
     stage.finish().await;
 }
 
+async fn somebody_waits_for_a_lock(stage: &Stage) {
+    eventually("somebody waits for the lock", || async {
+        (stage
+            .number(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .await
+            > 0)
+        .then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_row() {
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
@@ -209,16 +222,7 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
         .unwrap();
     let event = hall.event.clone();
     let waiting = tokio::spawn(async move { leo.hold(&event, "k", &["A-1"]).await });
-    eventually("the batch waits for the lock", || async {
-        (stage
-            .number(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-            )
-            .await
-            > 0)
-        .then_some(())
-    })
-    .await;
+    somebody_waits_for_a_lock(&stage).await;
     blocker.execute_unprepared("SELECT pg_sleep(0.4)").await.unwrap();
     blocker.commit().await.unwrap();
     assert_eq!(code(&waiting.await.unwrap()), "none", "the deadline passed while it waited");
@@ -228,16 +232,7 @@ async fn a_lock_had_after_the_deadline_judges_by_the_fresh_clock_and_the_fresh_r
     blocker.execute_unprepared("UPDATE event_seat SET status = 'BLOCKED' WHERE seat_no = 1").await.unwrap();
     let (event, ada) = (hall.event.clone(), stage.buyer("ada"));
     let waiting = tokio::spawn(async move { ada.hold(&event, "k", &["A-2"]).await });
-    eventually("the batch waits for the lock", || async {
-        (stage
-            .number(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-            )
-            .await
-            > 0)
-        .then_some(())
-    })
-    .await;
+    somebody_waits_for_a_lock(&stage).await;
     blocker.commit().await.unwrap();
     let refused = waiting.await.unwrap();
     assert_eq!(code(&refused), "SEATS_UNAVAILABLE");

@@ -59,16 +59,7 @@ pub async fn create_section_counters(tx: &Transaction, event: EventId) -> Result
 /// Creates tiers, all available, and their counter.
 pub async fn create_tiers(tx: &Transaction, event: EventId, tiers: &[TierSpec]) -> Result<(), DbErr> {
     for tier in tiers {
-        tx.execute_raw(sql!(
-            "INSERT INTO event_tier (event_id, tier_no, name, price_minor, capacity, available)
-             VALUES ($1, $2, $3, $4, $5, $5)",
-            event,
-            tier.no,
-            tier.name.clone(),
-            tier.price_minor,
-            tier.capacity
-        ))
-        .await?;
+        tx.execute_raw(tier_insert(event, tier)).await?;
     }
     let capacity: i32 = tiers.iter().map(|tier| tier.capacity).fold(0, i32::saturating_add);
     tx.execute_raw(sql!(
@@ -79,6 +70,19 @@ pub async fn create_tiers(tx: &Transaction, event: EventId, tiers: &[TierSpec]) 
     ))
     .await
     .map(drop)
+}
+
+/// The statement that adds a tier with everything available.
+fn tier_insert(event: EventId, tier: &TierSpec) -> sea_orm::Statement {
+    sql!(
+        "INSERT INTO event_tier (event_id, tier_no, name, price_minor, capacity, available)
+         VALUES ($1, $2, $3, $4, $5, $5)",
+        event,
+        tier.no,
+        tier.name.clone(),
+        tier.price_minor,
+        tier.capacity
+    )
 }
 
 /// Takes the tiers of a draft away, of which nothing can have been taken.
@@ -139,15 +143,7 @@ pub async fn set_tiers(
                 tier.capacity,
                 available
             ),
-            None => sql!(
-                "INSERT INTO event_tier (event_id, tier_no, name, price_minor, capacity, available)
-                 VALUES ($1, $2, $3, $4, $5, $5)",
-                event,
-                tier.no,
-                tier.name.clone(),
-                tier.price_minor,
-                tier.capacity
-            ),
+            None => tier_insert(event, tier),
         };
         tx.execute_raw(statement).await?;
         bump.tier(event, tier.no, available, added);

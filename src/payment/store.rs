@@ -2,7 +2,7 @@
 //! for the leases, which are one statement each.
 
 use super::rules::{PaymentEvent, RefundEvent, next, next_refund};
-use crate::db::{Db, Transaction};
+use crate::db::{Db, Single, Transaction};
 use crate::sql;
 use parterre_entity::{
     BookingId, EventId, PaymentId, PaymentState, PaymentStep, RefundId, RefundReason, RefundState, payment, refund,
@@ -271,32 +271,24 @@ pub async fn step_refund(
 
 /// Payments that are due and that nobody is at.
 pub async fn due(db: &Db, limit: i64) -> Result<Vec<PaymentId>, DbErr> {
-    #[derive(FromQueryResult)]
-    struct Row {
-        id: PaymentId,
-    }
-    let rows = Row::find_by_statement(sql!(
-        "SELECT id FROM payment WHERE next_check_at <= (SELECT clock_timestamp())
+    let rows = Single::<PaymentId>::find_by_statement(sql!(
+        "SELECT id AS value FROM payment WHERE next_check_at <= (SELECT clock_timestamp())
            AND (lease_until IS NULL OR lease_until <= (SELECT clock_timestamp())) ORDER BY next_check_at LIMIT $1",
         limit
     ))
     .all(db.pool())
     .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    Ok(rows.into_iter().map(|row| row.value).collect())
 }
 
 /// Refunds that are due and that nobody is at.
 pub async fn due_refunds(db: &Db, limit: i64) -> Result<Vec<RefundId>, DbErr> {
-    #[derive(FromQueryResult)]
-    struct Row {
-        id: RefundId,
-    }
-    let rows = Row::find_by_statement(sql!(
-        "SELECT id FROM refund WHERE next_check_at <= (SELECT clock_timestamp())
+    let rows = Single::<RefundId>::find_by_statement(sql!(
+        "SELECT id AS value FROM refund WHERE next_check_at <= (SELECT clock_timestamp())
            AND (lease_until IS NULL OR lease_until <= (SELECT clock_timestamp())) ORDER BY next_check_at LIMIT $1",
         limit
     ))
     .all(db.pool())
     .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+    Ok(rows.into_iter().map(|row| row.value).collect())
 }
