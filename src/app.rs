@@ -9,6 +9,7 @@ use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::{ApiSchema, Services, schema};
 use crate::inventory::Inventory;
+use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
 use crate::seatmap::SeatMaps;
 use crate::wake::Wake;
@@ -32,6 +33,8 @@ pub struct App {
     pub tokens: Tokens,
     /// Where tasks run that must not be dropped half way.
     pub tasks: TaskTracker,
+    /// Sends messages to buyers, if there is where to.
+    pub mailer: Option<Mailer>,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Changes with every commit that wrote to the outbox: wakes everyone who reads it.
@@ -63,6 +66,9 @@ pub enum StartError {
     /// The settings are refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Messages can't be sent that way.
+    #[error(transparent)]
+    Mail(#[from] TransportError),
     /// The payment adapter can't be built.
     #[error("the payment adapter can't be built: {0}")]
     Payment(#[from] reqwest::Error),
@@ -81,7 +87,11 @@ impl App {
         let (outbox_wake, payment_wake) = (Wake::default(), Wake::default());
         let catalogue = Catalogue::new(db.clone());
         let inventory = Arc::new(Inventory::start(config.lanes, &db, &bus, &outbox_wake, &tasks));
-        let provider = Arc::new(Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone())?);
+        let provider = Arc::new(Stripe::new(
+            &config.stripe_api_base,
+            config.stripe_secret_key.clone(),
+            config.stripe_calls_per_second,
+        )?);
         let bookings = Bookings::new(Parts {
             db: db.clone(),
             bus: Arc::clone(&bus),
@@ -92,6 +102,17 @@ impl App {
             checkout_wait: Duration::from_millis(config.checkout_wait_ms),
         });
         let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let mailer = match Transport::of(&config)? {
+            Some(transport) => Some(Mailer::new(notification::Parts {
+                db: db.clone(),
+                bookings: bookings.clone(),
+                catalogue: catalogue.clone(),
+                transport,
+                from: config.mail_from.clone(),
+                ticket_secret: config.ticket_secret.clone(),
+            })?),
+            None => None,
+        };
         let discovery = Discovery::open(db.clone(), &config.data);
         let services = Services {
             catalogue,
@@ -112,6 +133,7 @@ impl App {
             schema,
             tokens,
             tasks,
+            mailer,
             shutdown,
             outbox_wake,
             webhook_wake: Wake::default(),
@@ -121,10 +143,11 @@ impl App {
 
     /// Waits for tasks that must not be dropped half way, after everything was told to end. Writes get this long.
     pub async fn drain(self, at_most: Duration) {
-        let Self { services, tasks, schema, .. } = self;
+        let Self { services, tasks, schema, mailer, .. } = self;
         // The lanes end when the last who could ask is gone.
         drop(services);
         drop(schema);
+        drop(mailer);
         tasks.close();
         if tokio::time::timeout(at_most, tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");

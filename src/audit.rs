@@ -14,6 +14,25 @@ pub struct Organizer {
     pub organization: OrganizationId,
 }
 
+/// Appends what an admin wrote to the trail: a word for it, and the id of what was written.
+pub async fn record_admin(
+    transaction: &impl ConnectionTrait,
+    actor: &str,
+    (action, subject): (&'static str, Uuid),
+    detail: serde_json::Value,
+) -> Result<(), DbErr> {
+    transaction
+        .execute_raw(sql!(
+            "INSERT INTO audit (actor, action, subject_id, detail) VALUES ($1, $2, $3, $4)",
+            actor,
+            action,
+            subject,
+            detail
+        ))
+        .await
+        .map(drop)
+}
+
 /// Appends to the trail.
 pub async fn record(
     transaction: &impl ConnectionTrait,

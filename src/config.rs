@@ -2,6 +2,7 @@
 
 use clap::Args;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// A value that never shows itself, neither in logs nor in `Debug`.
@@ -103,6 +104,24 @@ pub struct Config {
         default_value = "whsec_simulator"
     )]
     pub stripe_webhook_secrets: Vec<Secret>,
+    /// Reads a second, and as many writes, that the payment provider is asked for at the most
+    #[arg(long, env = "STRIPE_CALLS_PER_SECOND", default_value = "80")]
+    pub stripe_calls_per_second: NonZeroU32,
+    /// Minutes after which a person is called about a payment whose outcome is still not known
+    #[arg(long, env = "PAYMENT_ESCALATE_MINUTES", default_value_t = 15)]
+    pub payment_escalate_minutes: u32,
+    /// Minutes between two comparisons of our payments with the provider's list
+    #[arg(long, env = "RECONCILE_EVERY_MINUTES", default_value_t = 60)]
+    pub reconcile_every_minutes: u32,
+    /// Mail server for messages to buyers, for example `smtps://user:password@mail.example.com`
+    #[arg(long, env = "SMTP_URL", hide_env_values = true)]
+    pub smtp_url: Option<Secret>,
+    /// Folder that takes messages as .eml files instead of a mail server
+    #[arg(long, env = "MAIL_FOLDER")]
+    pub mail_folder: Option<PathBuf>,
+    /// Sender of messages to buyers
+    #[arg(long, env = "MAIL_FROM", default_value = "Parterre <tickets@parterre.example>")]
+    pub mail_from: String,
     /// How long checkout waits for the payment before it answers `PAYMENT_PENDING`, in milliseconds
     #[arg(long, env = "CHECKOUT_WAIT_MS", default_value_t = 3_000)]
     pub checkout_wait_ms: u64,

@@ -4,9 +4,11 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use parterre::app::App;
 use parterre::auth::{Person, issue};
+use parterre::booking::{Decided, Decision};
 use parterre::config::{Config, Secret};
 use parterre::payment::simulator::{Settings, Simulator};
 use parterre::{db, dev, graphql, http, telemetry, workers};
+use parterre_entity::PaymentId;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ enum Command {
     Audit(Config),
     /// Compare payments with the provider's list and repair what differs
     Reconcile(ReconcileArgs),
+    /// Payments that a person has to look at
+    Payments(PaymentsArgs),
     /// Measure an idle server on a private PostgreSQL
     Bench,
     /// Print the GraphQL schema
@@ -94,6 +98,40 @@ struct ReconcileArgs {
     hours: u32,
     #[command(flatten)]
     config: Config,
+}
+
+#[derive(Args)]
+struct PaymentsArgs {
+    #[command(subcommand)]
+    what: PaymentsCommand,
+}
+
+#[derive(Subcommand)]
+enum PaymentsCommand {
+    /// List payments whose amount at the provider is not the booking's, or decide about one of them
+    Review {
+        /// The payment's id, as listed; without it, all are listed
+        payment: Option<uuid::Uuid>,
+        /// What to do about it
+        #[arg(long, value_enum, requires = "payment")]
+        decide: Option<Decide>,
+        /// Why, for the trail
+        #[arg(long, requires = "decide")]
+        reason: Option<String>,
+        /// Who decides, for the trail
+        #[arg(long, env = "USER", default_value = "admin")]
+        by: String,
+        #[command(flatten)]
+        config: Box<Config>,
+    },
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Decide {
+    /// Whatever money moved goes back; the booking ends without seats
+    GiveBack,
+    /// It was put right at the provider: settle it by what is there now
+    LookAgain,
 }
 
 #[derive(Args)]
@@ -182,6 +220,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Reconcile(args) => reconcile(args).await?,
         Command::Audit(config) => return audit(&config).await,
+        Command::Payments(PaymentsArgs { what }) => review(what).await?,
         Command::Bench => parterre::bench::idle().await?,
         Command::Schema => print!("{}", graphql::sdl()),
         Command::Token(args) => println!("{}", token(&args)?),
@@ -227,6 +266,40 @@ async fn reconcile(args: ReconcileArgs) -> anyhow::Result<()> {
     );
     app.shutdown.cancel();
     app.drain(Duration::from_secs(20)).await;
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the command line's own answer")]
+async fn review(what: PaymentsCommand) -> anyhow::Result<()> {
+    let PaymentsCommand::Review { payment, decide, reason, by, config } = what;
+    let app = App::build(*config, CancellationToken::new()).await?;
+    let bookings = &app.services.bookings;
+    match (payment, decide) {
+        (Some(id), Some(decide)) => {
+            let decision = match decide {
+                Decide::GiveBack => Decision::GiveBack,
+                Decide::LookAgain => Decision::LookAgain,
+            };
+            let reason = reason.context("say why with --reason: it is kept in the audit trail")?;
+            bookings.decide(PaymentId(id), &Decided { decision, actor: by, reason }).await?;
+            println!("decided; the payment worker does the rest");
+        }
+        (Some(_), None) => anyhow::bail!("say what to do with --decide give-back or --decide look-again"),
+        (None, _) => {
+            let reviews = bookings.reviews().await?;
+            for review in &reviews {
+                let found = match &review.found {
+                    Ok(intent) => format!("{:?} of {} {}", intent.standing, intent.amount_minor, intent.currency),
+                    Err(error) => format!("something that can't be read now: {error}"),
+                };
+                println!(
+                    "{} booking {}: should be {} {} in minor units, the provider has {found}",
+                    review.payment, review.booking_code, review.amount_minor, review.currency
+                );
+            }
+            println!("{} to decide", reviews.len());
+        }
+    }
     Ok(())
 }
 

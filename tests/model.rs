@@ -117,12 +117,7 @@ async fn random_sequences_keep_every_promise() {
             .data("query($id: ID!) { seatMap(eventId: $id) { sections { statuses } } }", json!({ "id": hall.event }))
             .await;
         assert_eq!(map["seatMap"]["sections"][0]["statuses"], model.letters(), "seed {seed}, step {step}: {what}");
-        let issuer = parterre::booking::Issuer;
-        eventually("tickets are issued", || async {
-            (parterre::outbox::consume(&stage.db, &issuer).await.unwrap() == parterre::outbox::Progress::Idle)
-                .then_some(())
-        })
-        .await;
+        stage.issue_tickets().await;
         stage.rest().await;
         invariants::check(&stage).await;
     }

@@ -87,7 +87,10 @@ async fn a_free_booking_never_talks_to_the_provider() {
         )
         .await;
     assert_eq!(cancelled["booking"], json!({ "status": "CANCELLED", "refunds": [] }));
-    assert!(stage.simulator.ledger().calls.is_empty());
+    let mut calls = stage.simulator.ledger().calls;
+    // Reconciliation reads the provider's list, whatever is in it.
+    calls.remove("list");
+    assert_eq!(calls.len(), 0, "{calls:?}");
     stage.finish().await;
 }
 
@@ -154,12 +157,19 @@ async fn cancelling_follows_the_terms_frozen_at_checkout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn yen_have_no_decimals_and_dinars_three() {
+async fn yen_have_no_decimals_euros_two_and_dinars_three_and_shares_of_them_add_up() {
     let stage = Stage::new().await;
-    for (currency, price, shown, provider) in [("JPY", "1500", "3000", 3_000), ("KWD", "1.230", "2.460", 2_460)] {
+    // Half to even a booking: 33.3 % of 3,002 are 999.666, of 12.50 are 4.1625, of 2.460 are 0.81918, and the provider
+    // counts dinars in steps of 0.010.
+    for (currency, price, (shown, provider), (back, back_provider)) in [
+        ("JPY", "1501", ("3002", 3_002), ("1000", 1_000)),
+        ("EUR", "6.25", ("12.50", 1_250), ("4.16", 416)),
+        ("KWD", "1.230", ("2.460", 2_460), ("0.810", 810)),
+    ] {
         let hall = stage
             .club(10, |input| {
                 input["currency"] = json!(currency);
+                input["cancellation"] = json!({ "refundPercent": "33.3" });
                 input["tiers"][0]["price"] = json!(price);
             })
             .await;
@@ -167,9 +177,18 @@ async fn yen_have_no_decimals_and_dinars_three() {
         let input = json!({ "eventId": hall.event, "idempotencyKey": "k", "admissions": [{ "tierId": hall.tiers[0].1, "quantity": 2 }] });
         let hold = mina.must("holdSeats", input, "hold { id total { amount } }").await["hold"].clone();
         assert_eq!(hold["total"]["amount"], shown);
-        assert_eq!(mina.checkout(&hold["id"], "c", "pm_card_visa").await["booking"]["status"], "CONFIRMED");
+        let booking = mina.checkout(&hold["id"], "c", "pm_card_visa").await["booking"].clone();
+        assert_eq!(booking["status"], "CONFIRMED");
+        mina.must("cancel", json!({ "bookingId": booking["id"], "idempotencyKey": "x" }), "booking { status }").await;
+        let done = eventually("the share is back", || async {
+            let booking = mina.booking(&booking["id"]).await;
+            (booking["status"] == "REFUNDED").then_some(booking)
+        })
+        .await;
+        assert_eq!(done["refunds"][0]["amount"]["amount"], back, "{currency}");
         let ledger = stage.simulator.ledger();
-        assert!(ledger.payments.iter().any(|payment| payment.captured == provider), "{ledger:?}");
+        let moved = |payment: &parterre::payment::simulator::LedgerPayment| (payment.captured, payment.refunded);
+        assert!(ledger.payments.iter().any(|payment| moved(payment) == (provider, back_provider)), "{ledger:?}");
     }
     stage.finish().await;
 }
@@ -262,35 +281,5 @@ async fn a_failed_capture_gives_the_seats_back() {
     assert_eq!((code(&failed), failed["booking"]["status"].as_str()), ("PAYMENT_DECLINED", Some("FAILED")));
     assert_eq!(failed["userErrors"][0]["holdStillActive"], false);
     assert_eq!(stage.number("SELECT count(*) FROM event_seat WHERE status = 'AVAILABLE'").await, 5);
-    stage.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calling_an_event_off_refunds_everybody_in_full() {
-    let stage = Stage::new().await;
-    let hall = stage.hall(2, 10, |input| input["cancellation"] = json!({ "refundPercent": "0" })).await;
-    let mut bookings = Vec::new();
-    for n in 0..4 {
-        let buyer = stage.buyer(&format!("buyer-{n}"));
-        let hold = buyer.hold(&hall.event, "k", &[&format!("A-{}", n + 1)]).await["hold"]["id"].clone();
-        bookings.push((buyer.clone(), buyer.checkout(&hold, "c", "pm_card_visa").await["booking"]["id"].clone()));
-    }
-    let held = stage.buyer("late").hold(&hall.event, "k", &["B-1"]).await["hold"]["id"].clone();
-    let read = hall.organizer.data("query($id: ID) { event(id: $id) { version } }", json!({ "id": hall.event })).await;
-    let off =
-        json!({ "eventId": hall.event, "expectedVersion": read["event"]["version"], "reason": "the tenor is ill" });
-    hall.organizer.must("cancelEvent", off, "event { saleStatus } progress { bookings cancelled refunded }").await;
-    let late = stage.buyer("late").checkout(&held, "c", "pm_card_visa").await;
-    // The hold is released by the call-off's worker sooner or later.
-    assert!(matches!(code(&late), "SALE_NOT_OPEN" | "HOLD_NOT_ACTIVE"), "{late}");
-    for (buyer, id) in bookings {
-        let done = eventually("the money is back", || async {
-            let booking = buyer.booking(&id).await;
-            (booking["status"] == "REFUNDED").then_some(booking)
-        })
-        .await;
-        assert_eq!(done["refunds"][0]["amount"]["amount"], "25.00");
-        assert_eq!(done["refunds"][0]["reason"], "EVENT_CANCELLED");
-    }
     stage.finish().await;
 }

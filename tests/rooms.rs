@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A room and those it may call, besides itself.
-const MAY_CALL: [(&str, &[&str]); 13] = [
+const MAY_CALL: [(&str, &[&str]); 14] = [
     ("auditor", &["db"]),
     ("audit", &[]),
     ("bus", &[]),
@@ -14,7 +14,11 @@ const MAY_CALL: [(&str, &[&str]); 13] = [
     ("inventory", &["db", "bus", "outbox", "catalogue", "chaos", "wake"]),
     ("catalogue", &["db", "bus", "outbox", "inventory", "audit", "input", "clock"]),
     ("payment", &["db", "config", "clock"]),
-    ("booking", &["db", "bus", "outbox", "inventory", "payment", "catalogue", "config", "clock", "chaos", "wake"]),
+    (
+        "booking",
+        &["audit", "db", "bus", "outbox", "inventory", "payment", "catalogue", "config", "clock", "chaos", "wake"],
+    ),
+    ("notification", &["db", "outbox", "booking", "catalogue", "chaos", "config"]),
     ("seatmap", &["db", "bus", "catalogue", "inventory", "clock"]),
     ("discovery", &["db", "outbox", "catalogue", "clock"]),
     (

@@ -12,14 +12,21 @@
 mod support;
 
 mod access;
+mod calloff;
 mod catalogue;
+mod connections;
 mod contract;
 mod feed;
 mod holds;
+mod keys;
+mod messages;
 mod model;
 mod money;
 mod playground;
 mod process;
+mod restore;
+mod review;
 mod rooms;
 mod story;
 mod uncertain;
+mod webhooks;

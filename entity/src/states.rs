@@ -93,6 +93,7 @@ states! {
         EventCancelled = "EVENT_CANCELLED",
         Abandoned = "ABANDONED",
         CaptureFailed = "CAPTURE_FAILED",
+        AmountMismatch = "AMOUNT_MISMATCH",
     }
     /// Where the money of one booking is.
     PaymentState {

@@ -7,6 +7,7 @@ use sea_orm_migration::prelude::*;
 use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseConnection, TransactionTrait};
 
 mod m0001_box_office;
+mod m0002_money;
 
 /// All migrations, oldest first.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_box_office::Migration)]
+        vec![Box::new(m0001_box_office::Migration), Box::new(m0002_money::Migration)]
     }
 }
 

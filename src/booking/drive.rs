@@ -6,7 +6,7 @@
 
 use super::refunds;
 use super::rules::{View, obstacle};
-use super::settle::{Settled, move_row, settle};
+use super::settle::{Reporter, Settled, move_row, settle};
 use super::store::{self, BookingError, Why, lock_event, step};
 use super::{Bookings, rules::BookingEvent};
 use crate::chaos;
@@ -80,7 +80,8 @@ impl Bookings {
                 Err(error) => return self.keep_unknown(row, PaymentStep::Authorize, &error).await.map(|()| false),
             }
         }
-        let Some(code) = repeating(|| self.prepare_send(row.id)).await? else { return Ok(false) };
+        self.provider.turn().await;
+        let Some((code, key_no)) = repeating(|| self.prepare_send(row.id)).await? else { return Ok(false) };
         let order = Order {
             operation_id: row.operation_id.clone(),
             booking_code: code,
@@ -88,7 +89,7 @@ impl Bookings {
             currency: row.currency.clone(),
             payment_method: row.payment_method.clone(),
             return_url: row.return_url.clone(),
-            key_no: row.key_no,
+            key_no,
         };
         chaos::point("before_authorize");
         let answer = self.provider.authorize(&order).await;
@@ -103,9 +104,10 @@ impl Bookings {
         }
     }
 
-    /// In a transaction of its own: is the hold still good for one call? Then the call is written down before it is
-    /// made. Else the booking fails; a payment the provider may know of is looked for and voided.
-    async fn prepare_send(&self, id: PaymentId) -> Result<Option<String>, BookingError> {
+    /// In a transaction of its own: is the hold still good for one call, and the key for one more? Then the call is
+    /// written down before it is made; returns the booking's code and which key to use. Else the booking fails; a
+    /// payment the provider may know of is looked for and voided.
+    async fn prepare_send(&self, id: PaymentId) -> Result<Option<(String, i16)>, BookingError> {
         let found = payment_row::Entity::find_by_id(id).one(self.db.pool()).await?;
         let row = found.ok_or_else(|| DbErr::RecordNotFound(format!("payment {id}")))?;
         let tx = self.db.begin("payment_send").await?;
@@ -123,12 +125,16 @@ impl Bookings {
             booking: booking.status,
             payment: payment.status,
             event_cancelled: terms.state == EventState::Cancelled,
+            give_back: payment.give_back,
             other_booking: false,
             amount_minor: payment.amount_minor,
             currency: &payment.currency,
         };
         let call = Duration::from_std(CALL_TIMEOUT).unwrap_or(Duration::seconds(10));
         let obstacle = match booking.status {
+            BookingState::PaymentPending if view.give_back || payment::key_is_old(payment.key_used_at, now) => {
+                Some(BookingFailure::Abandoned)
+            }
             BookingState::PaymentPending => obstacle(&view, now + call),
             _ => Some(BookingFailure::Abandoned),
         };
@@ -150,9 +156,9 @@ impl Bookings {
                     (PaymentChanges { check_in_seconds: Some(1.0), ..PaymentChanges::default() }, "send"),
                 )
                 .await?;
-                payment::about_to_call(&tx, id).await?;
+                let key_no = payment::about_to_call(&tx, id).await?;
                 tx.commit().await?;
-                Ok(Some(booking.code))
+                Ok(Some((booking.code, key_no)))
             }
             Some(failure) => {
                 close_unsent(&tx, &payment, now).await?;
@@ -170,7 +176,7 @@ impl Bookings {
     async fn capture(&self, row: &payment_row::Model) -> Result<bool, BookingError> {
         if row.attempts > 0 {
             match self.find(row).await {
-                Ok(Some(intent)) if intent.standing != payment::Standing::Authorized => {
+                Ok(Some(intent)) if intent.standing != payment::Standing::Authorized || !is_as_asked(row, &intent) => {
                     return self.settle(row, &intent, "lookup").await.map(|()| false);
                 }
                 Ok(Some(_)) => {}
@@ -178,10 +184,12 @@ impl Bookings {
                 Err(error) => return self.keep_unknown(row, PaymentStep::Capture, &error).await.map(|()| false),
             }
         }
-        let Some(handle) = handle(row) else {
+        let Some(provider_id) = row.provider_id.clone() else {
             return self.keep_unknown(row, PaymentStep::Capture, &not_listed()).await.map(|()| false);
         };
-        self.count_call(row.id).await?;
+        self.provider.turn().await;
+        let key_no = self.count_call(row.id).await?;
+        let handle = Handle { provider_id, operation_id: row.operation_id.clone(), key_no };
         chaos::point("before_capture");
         let answer = self.provider.capture(&handle).await;
         chaos::point("after_capture");
@@ -212,9 +220,9 @@ impl Bookings {
         if !open.contains(&intent.standing) {
             return self.settle(row, &intent, "lookup").await.map(|()| false);
         }
-        let handle =
-            Handle { provider_id: intent.provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no };
-        self.count_call(row.id).await?;
+        self.provider.turn().await;
+        let key_no = self.count_call(row.id).await?;
+        let handle = Handle { provider_id: intent.provider_id, operation_id: row.operation_id.clone(), key_no };
         match self.provider.void(&handle).await {
             Ok(intent) => self.settle(row, &intent, "void").await.map(|()| false),
             Err(error) => self.keep_unknown(row, PaymentStep::Void, &error).await.map(|()| false),
@@ -232,12 +240,12 @@ impl Bookings {
     }
 
     /// Looks at a payment because someone said that something happened to it. Reads, settles, sends nothing.
-    pub async fn look_at(&self, payment: PaymentId, cause: &'static str) -> Result<bool, BookingError> {
+    pub(super) async fn look_at(&self, payment: PaymentId, reporter: Reporter<'_>) -> Result<bool, BookingError> {
         let row = payment_row::Entity::find_by_id(payment).one(self.db.pool()).await?;
         let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("payment {payment}")))?;
         match self.find(&row).await {
             Ok(Some(intent)) => {
-                self.settle(&row, &intent, cause).await?;
+                self.settle(&row, &intent, reporter).await?;
                 self.wake.wake();
                 Ok(true)
             }
@@ -255,18 +263,26 @@ impl Bookings {
         }
     }
 
-    async fn settle(&self, row: &payment_row::Model, intent: &Intent, cause: &'static str) -> Result<(), BookingError> {
-        let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, cause)).await?;
-        chaos::point(if cause == "capture" { "after_confirm" } else { "after_settle" });
+    async fn settle<'a>(
+        &self,
+        row: &payment_row::Model,
+        intent: &Intent,
+        reporter: impl Into<Reporter<'a>>,
+    ) -> Result<(), BookingError> {
+        let reporter = reporter.into();
+        let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, reporter)).await?;
+        chaos::point(if reporter.cause == "capture" { "after_confirm" } else { "after_settle" });
         self.inventory.publish(deltas).await;
         self.announce(booking).await;
         Ok(())
     }
 
-    async fn count_call(&self, id: PaymentId) -> Result<(), BookingError> {
+    /// Writes down that a call is about to be made; returns which key to use.
+    async fn count_call(&self, id: PaymentId) -> Result<i16, BookingError> {
         let tx = self.db.begin("payment_call").await?;
-        payment::about_to_call(&tx, id).await?;
-        tx.commit().await.map_err(BookingError::from)
+        let key_no = payment::about_to_call(&tx, id).await?;
+        tx.commit().await?;
+        Ok(key_no)
     }
 
     /// The outcome is not known: nothing moves, it is asked again with growing pauses.
@@ -302,8 +318,12 @@ impl Bookings {
         Ok(())
     }
 
-    /// Starts driving what is due, as much of it as there is room for. Returns how much was started.
+    /// Starts driving what is due, as much of it as there is room for. Returns how much was started: nothing while the
+    /// provider is down.
     pub async fn drive_due(&self) -> Result<usize, BookingError> {
+        if !self.provider.is_up() {
+            return Ok(0);
+        }
         let payments = payment::due(&self.db, 64).await?;
         let due_refunds = payment::due_refunds(&self.db, 64).await?;
         let count = payments.len() + due_refunds.len();
@@ -353,9 +373,9 @@ pub(super) fn pause_seconds(attempts: i32) -> f64 {
     (0.5 * 2_f64.powi(attempts.clamp(0, 12) - 1)).clamp(0.5, 300.0)
 }
 
-fn handle(row: &payment_row::Model) -> Option<Handle> {
-    let provider_id = row.provider_id.clone()?;
-    Some(Handle { provider_id, operation_id: row.operation_id.clone(), key_no: row.key_no })
+/// Whether amount and currency are those of the booking: else a person decides, and nothing is collected.
+fn is_as_asked(row: &payment_row::Model, intent: &Intent) -> bool {
+    intent.amount_minor == row.amount_minor && intent.currency == row.currency
 }
 
 fn not_listed() -> CallError {

@@ -10,6 +10,7 @@ mod drive;
 mod read;
 mod reconcile;
 mod refunds;
+mod review;
 mod rules;
 mod settle;
 mod store;
@@ -20,6 +21,7 @@ mod webhooks;
 pub use cancel::refund_now;
 pub use read::{Booking, Page};
 pub use reconcile::{ReconcileError, Report};
+pub use review::{Decided, Decision, Review, ReviewError};
 pub use rules::{BookingEvent, InvalidTransition, next};
 pub use store::BookingError;
 pub use tickets::{Issuer, code as ticket_code, qr_svg, read_code as read_ticket_code};
@@ -67,6 +69,8 @@ pub enum CheckoutRefusal {
     EventCancelled,
     /// The provider can't express the amount.
     AmountNotPayable,
+    /// The provider is down. The hold stays.
+    ProviderDown,
 }
 
 /// A checked cancellation.
@@ -157,7 +161,8 @@ impl Bookings {
         &self,
         request: &CheckoutRequest,
     ) -> Result<Result<(BookingId, bool), CheckoutRefusal>, BookingError> {
-        let made = match repeating(|| store::checkout(&self.db, request)).await? {
+        let provider_up = self.provider.is_up();
+        let made = match repeating(|| store::checkout(&self.db, request, provider_up)).await? {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };

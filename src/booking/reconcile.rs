@@ -96,7 +96,7 @@ impl Bookings {
             Standing::Authorized | Standing::WaitsForBuyer | Standing::Processing => over,
             Standing::Declined | Standing::Cancelled => false,
         };
-        if differs && self.look_at(row.id, "reconciliation").await? {
+        if differs && self.look_at(row.id, "reconciliation".into()).await? {
             let note = format!("payment {} was {} here and {:?} at the provider", row.id, row.status, intent.standing);
             tracing::warn!(payment.id = %row.id, note, "reconciliation repaired a difference");
             report.repaired.push(note);

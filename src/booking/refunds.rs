@@ -6,9 +6,10 @@ use super::drive::pause_seconds;
 use super::rules::BookingEvent;
 use super::store::{self, BookingError, step, tell_money};
 use super::timeline::{Entry, note};
-use crate::db::{Transaction, repeating};
+use super::webhooks;
+use crate::db::{self, Transaction, repeating};
 use crate::payment::{
-    self, CallError, Lease, Leased, NewRefund, ProviderRefund, RefundEvent, RefundOrder, RefundStanding,
+    self, CallError, Lease, Leased, NewRefund, ProviderRefund, RefundChanges, RefundEvent, RefundOrder, RefundStanding,
 };
 use crate::sql;
 use parterre_entity::{BookingState, RefundId, RefundState, TimelineKind, payment as payment_row, refund};
@@ -28,14 +29,14 @@ const LOOK_AGAIN_SECONDS: f64 = 86_400.0;
 const WATCHED: chrono::Duration = chrono::Duration::days(7);
 
 /// Looks at a refund because someone said that something happened to it.
-pub(super) async fn look_at(bookings: &Bookings, id: RefundId) -> Result<bool, BookingError> {
+pub(super) async fn look_at(bookings: &Bookings, id: RefundId, webhook: &str) -> Result<bool, BookingError> {
     let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
     let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
     let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else { return Ok(false) };
     match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
         Ok(Some(found)) => {
-            settle(bookings, id, &found).await?;
+            settle(bookings, id, (&found, Some(webhook))).await?;
             bookings.wake.wake();
             Ok(true)
         }
@@ -52,7 +53,7 @@ async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingEr
     };
     if row.first_sent_at.is_some() || row.status == RefundState::Succeeded {
         match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
-            Ok(Some(found)) => return settle(bookings, id, &found).await,
+            Ok(Some(found)) => return settle(bookings, id, (&found, None)).await,
             Ok(None) if row.status == RefundState::Succeeded => {
                 return Ok(payment::postpone_refund(&bookings.db, id, LOOK_AGAIN_SECONDS).await?);
             }
@@ -60,28 +61,53 @@ async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingEr
             Err(error) => return wait(bookings, id, &error).await,
         }
     }
-    repeating(|| mark_sent(bookings, id)).await?;
+    bookings.provider.turn().await;
+    let Some(key_no) = repeating(|| prepare_send(bookings, id)).await? else { return Ok(()) };
     let order = RefundOrder {
         provider_payment_id,
         operation_id: row.operation_id,
         amount_minor: row.amount_minor,
         currency: row.currency,
-        key_no: row.key_no,
+        key_no,
     };
     match bookings.provider.refund(&order).await {
-        Ok(found) => settle(bookings, id, &found).await,
+        Ok(found) => settle(bookings, id, (&found, None)).await,
         Err(error) => wait(bookings, id, &error).await,
     }
 }
 
-async fn mark_sent(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
+/// How long after a first look that found nothing the second one decides.
+const SECOND_LOOK: chrono::Duration = chrono::Duration::hours(1);
+
+/// Writes the call down before it is made. Returns which key to use: the next one if the present one is too old and the
+/// provider did not list the refund twice, an hour apart; none if it is too early to say.
+async fn prepare_send(bookings: &Bookings, id: RefundId) -> Result<Option<i16>, BookingError> {
     let tx = bookings.db.begin("refund_send").await?;
     let row = lock(&tx, id).await?;
-    let from = row.status;
-    let to = payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), false))
-        .await?;
-    tell(&tx, &row, (from, to), "refund").await?;
-    tx.commit().await.map_err(BookingError::from)
+    let now = db::clock(&*tx).await?;
+    if !matches!(row.status, RefundState::Requested | RefundState::Pending) {
+        tx.rollback().await?;
+        return Ok(None);
+    }
+    let is_old = payment::key_is_old(row.key_used_at, now);
+    if is_old && row.missed_at.is_none_or(|missed| missed + SECOND_LOOK > now) {
+        payment::note_missed_refund(&tx, id).await?;
+        let pause_seconds = i32::try_from(SECOND_LOOK.num_seconds()).map_or(3_600.0, f64::from);
+        let later = RefundChanges { check_in_seconds: Some(pause_seconds), ..RefundChanges::default() };
+        payment::step_refund(&tx, &row, RefundEvent::Send, later).await?;
+        tx.commit().await?;
+        return Ok(None);
+    }
+    let changes = RefundChanges {
+        check_in_seconds: Some(pause_seconds(row.attempts + 1)),
+        next_key: is_old,
+        sent: true,
+        ..RefundChanges::default()
+    };
+    let to = payment::step_refund(&tx, &row, RefundEvent::Send, changes).await?;
+    tell(&tx, &row, (row.status, to), "refund").await?;
+    tx.commit().await?;
+    Ok(Some(row.key_no + i16::from(is_old)))
 }
 
 async fn wait(bookings: &Bookings, id: RefundId, error: &CallError) -> Result<(), BookingError> {
@@ -90,14 +116,22 @@ async fn wait(bookings: &Bookings, id: RefundId, error: &CallError) -> Result<()
     let tx = bookings.db.begin("refund_wait").await?;
     let row = lock(&tx, id).await?;
     if matches!(row.status, RefundState::Requested | RefundState::Pending) {
-        payment::step_refund(&tx, &row, RefundEvent::Send, (None, Some(pause_seconds(row.attempts + 1)), next_key))
-            .await?;
+        let changes = RefundChanges {
+            check_in_seconds: Some(pause_seconds(row.attempts + 1)),
+            next_key,
+            ..RefundChanges::default()
+        };
+        payment::step_refund(&tx, &row, RefundEvent::Send, changes).await?;
     }
     tx.commit().await.map_err(BookingError::from)
 }
 
 /// Settles a refund by the provider's object. A failed one is followed by another, under its own operation id.
-async fn settle(bookings: &Bookings, id: RefundId, found: &ProviderRefund) -> Result<(), BookingError> {
+async fn settle(
+    bookings: &Bookings,
+    id: RefundId,
+    (found, webhook): (&ProviderRefund, Option<&str>),
+) -> Result<(), BookingError> {
     let booking_id = repeating(|| async {
         let tx = bookings.db.begin("refund_settle").await?;
         let unlocked = refund::Entity::find_by_id(id).one(&*tx).await?;
@@ -116,10 +150,19 @@ async fn settle(bookings: &Bookings, id: RefundId, found: &ProviderRefund) -> Re
             RefundStanding::Succeeded if row.created_at > crate::clock::now() - WATCHED => Some(LOOK_AGAIN_SECONDS),
             RefundStanding::Succeeded | RefundStanding::Failed => None,
         };
+        if let Some(webhook) = webhook {
+            webhooks::done_with(&tx, webhook).await?;
+        }
         if payment::next_refund(row.status, event).is_err() {
+            tx.commit().await?;
             return Ok::<_, BookingError>(booking.id);
         }
-        let to = payment::step_refund(&tx, &row, event, (Some(found.provider_id.clone()), again, false)).await?;
+        let changes = RefundChanges {
+            provider_id: Some(found.provider_id.clone()),
+            check_in_seconds: again,
+            ..RefundChanges::default()
+        };
+        let to = payment::step_refund(&tx, &row, event, changes).await?;
         tell(&tx, &row, (row.status, to), "refund").await?;
         match to {
             RefundState::Succeeded if row.status != RefundState::Succeeded => {
@@ -175,7 +218,8 @@ async fn tell(
     if from == to {
         return Ok(());
     }
-    tell_money(tx, (row.booking_id, row.event_id), serde_json::json!({ "refund": to.as_str() })).await?;
+    let what = serde_json::json!({ "refund": to.as_str(), "id": row.id });
+    tell_money(tx, (row.booking_id, row.event_id), what).await?;
     let entry = Entry { kind: TimelineKind::Refund, from: Some(from.as_str()), to: to.as_str(), cause, detail: None };
     note(&**tx, row.booking_id, entry).await
 }

@@ -90,6 +90,8 @@ pub struct View<'a> {
     pub payment: PaymentState,
     /// Whether the event is called off.
     pub event_cancelled: bool,
+    /// Whether a person decided that whatever money moved goes back.
+    pub give_back: bool,
     /// Whether another booking of the hold is unresolved, confirmed or cancelled.
     pub other_booking: bool,
     /// What the booking costs, in minor units.
@@ -131,6 +133,9 @@ pub enum Settlement {
 #[must_use]
 pub fn settle(view: &View<'_>, intent: &Intent, now: DateTime<Utc>) -> Settlement {
     let moved = matches!(intent.standing, Standing::Authorized | Standing::Captured);
+    if view.give_back {
+        return given_up(view, intent.standing, now);
+    }
     if moved && (intent.amount_minor != view.amount_minor || intent.currency != view.currency) {
         return Settlement::Review;
     }
@@ -165,6 +170,20 @@ pub fn settle(view: &View<'_>, intent: &Intent, now: DateTime<Utc>) -> Settlemen
         Standing::Processing if view.payment == PaymentState::Captured => Settlement::Nothing,
         Standing::Processing => Settlement::Wait,
         Standing::Declined | Standing::Cancelled => uncollected(view, intent.standing, now),
+    }
+}
+
+/// What is left to do after a person decided to give everything back: the payment is being voided.
+fn given_up(view: &View<'_>, standing: Standing, now: DateTime<Utc>) -> Settlement {
+    let undecided = matches!(view.booking, BookingState::PaymentPending | BookingState::Failed);
+    match standing {
+        Standing::Captured if undecided => Settlement::GiveBack(RefundReason::Other),
+        Standing::Captured => Settlement::Nothing,
+        Standing::Authorized | Standing::WaitsForBuyer | Standing::Processing => Settlement::Wait,
+        Standing::Declined | Standing::Cancelled => match uncollected(view, standing, now) {
+            Settlement::Fail(_) => Settlement::Fail(BookingFailure::AmountMismatch),
+            other => other,
+        },
     }
 }
 
@@ -260,6 +279,7 @@ mod tests {
             booking,
             payment: PaymentState::Authorizing,
             event_cancelled: false,
+            give_back: false,
             other_booking: false,
             amount_minor: 5_000,
             currency: "EUR",
@@ -293,6 +313,21 @@ mod tests {
         assert_eq!(settle(&converted, &authorized, at(500)), Settlement::Capture, "the deadline no longer matters");
         let failed = view(HoldState::Expired, BookingState::Failed);
         assert_eq!(settle(&failed, &authorized, at(1)), Settlement::Void(BookingFailure::Abandoned));
+    }
+
+    #[test]
+    fn what_a_person_gave_up_goes_back_whatever_it_is() {
+        let wrong = |standing| Intent { amount_minor: 1, ..intent(standing) };
+        let pending = View { give_back: true, ..view(HoldState::Active, BookingState::PaymentPending) };
+        let converted = View { hold: HoldState::Converted, ..pending };
+        assert_eq!(settle(&pending, &wrong(Standing::Captured), at(1)), Settlement::GiveBack(RefundReason::Other));
+        assert_eq!(settle(&pending, &intent(Standing::Captured), at(1)), Settlement::GiveBack(RefundReason::Other));
+        assert_eq!(settle(&pending, &wrong(Standing::Authorized), at(1)), Settlement::Wait, "it is being voided");
+        let mismatch = Settlement::Fail(BookingFailure::AmountMismatch);
+        assert_eq!(settle(&pending, &wrong(Standing::Cancelled), at(1)), mismatch);
+        assert_eq!(settle(&converted, &wrong(Standing::Cancelled), at(1)), Settlement::FailCapture);
+        let refunded = View { booking: BookingState::Refunded, ..pending };
+        assert_eq!(settle(&refunded, &wrong(Standing::Captured), at(1)), Settlement::Nothing);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::rules::{self, BookingEvent, Settlement, View};
 use super::store::{self, BookingError, Why, step};
 use super::timeline::{Entry, note};
+use super::webhooks;
 use crate::bus::SeatsDelta;
 use crate::db::{self, Db, Transaction};
 use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
@@ -26,20 +27,35 @@ pub(super) struct Settled {
 }
 
 /// Everything locked.
-struct Locked {
-    hold: LockedHold,
+pub(super) struct Locked {
+    pub(super) hold: LockedHold,
     booking: booking::Model,
-    payment: payment_row::Model,
+    pub(super) payment: payment_row::Model,
     event_cancelled: bool,
     other_booking: bool,
 }
 
-/// Settles a payment by the provider's object. `cause` says who reported it.
+/// Who reported what a settlement rests on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reporter<'a> {
+    /// In a word, for the timeline.
+    pub(super) cause: &'static str,
+    /// The saved webhook, which is done with in the settlement's own commit.
+    pub(super) webhook: Option<&'a str>,
+}
+
+impl From<&'static str> for Reporter<'_> {
+    fn from(cause: &'static str) -> Self {
+        Self { cause, webhook: None }
+    }
+}
+
+/// Settles a payment by the provider's object.
 pub(super) async fn settle(
     db: &Db,
     payment: PaymentId,
     intent: &Intent,
-    cause: &'static str,
+    reporter: Reporter<'_>,
 ) -> Result<Settled, BookingError> {
     let tx = db.begin("payment_settle").await?;
     let locked = lock_all(&tx, payment).await?;
@@ -50,18 +66,23 @@ pub(super) async fn settle(
         booking: locked.booking.status,
         payment: locked.payment.status,
         event_cancelled: locked.event_cancelled,
+        give_back: locked.payment.give_back,
         other_booking: locked.other_booking,
         amount_minor: locked.payment.amount_minor,
         currency: &locked.payment.currency,
     };
     let settlement = rules::settle(&view, intent, now);
-    let deltas = apply(&tx, &locked, settlement, (intent, cause)).await?;
+    let deltas = apply(&tx, &locked, settlement, (intent, reporter.cause)).await?;
     let booking = locked.booking.id;
+    if let Some(webhook) = reporter.webhook {
+        webhooks::done_with(&tx, webhook).await?;
+    }
     tx.commit().await?;
     Ok(Settled { booking, deltas })
 }
 
-async fn lock_all(tx: &Transaction, payment: PaymentId) -> Result<Locked, DbErr> {
+/// Locks a payment and all it rests on, in the order that holds everywhere.
+pub(super) async fn lock_all(tx: &Transaction, payment: PaymentId) -> Result<Locked, DbErr> {
     #[derive(FromQueryResult)]
     struct Path {
         booking_id: BookingId,
@@ -112,11 +133,13 @@ async fn apply(
     let items = Items { event: locked.hold.event_id, hold: locked.hold.id, booking: Some(locked.booking.id) };
     // A decline may come without the provider's id of what it declined.
     let provider_id = Some(intent.provider_id.clone()).filter(|id| !id.is_empty());
-    let known = PaymentChanges { provider_id, ..PaymentChanges::default() };
+    let collected = intent.standing == payment::Standing::Captured;
+    let captured = collected.then(|| (intent.amount_minor, intent.currency.clone()));
+    let known = PaymentChanges { provider_id, captured, ..PaymentChanges::default() };
     match settlement {
         Settlement::Nothing => {
             let open = !matches!(locked.payment.status, PaymentState::Captured | PaymentState::NeedsReview);
-            if intent.standing == payment::Standing::Captured && open {
+            if collected && open {
                 move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
             } else if is_terminal(locked.payment.status) {
                 payment::rest(tx, locked.payment.id).await?;
@@ -146,10 +169,10 @@ async fn apply(
             let sold = inventory::shift(tx, items, Shift::Sell).await?;
             sold.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
         }
-        Settlement::ConfirmLate => confirm_late(tx, locked, items, (known, cause)).await,
+        Settlement::ConfirmLate => confirm_late(tx, locked, items, (intent, known, cause)).await,
         Settlement::GiveBack(reason) => {
             move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-            give_back(tx, locked, items, (reason, cause)).await
+            give_back(tx, locked, items, (intent, reason, cause)).await
         }
         Settlement::Void(failure) => {
             let now = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..known };
@@ -171,8 +194,12 @@ async fn apply(
         }
         Settlement::FailCapture => {
             let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
-            move_payment(tx, locked, PaymentEvent::Fail, (changes, cause)).await?;
-            step(tx, &locked.booking, BookingEvent::Fail, Why::failed(cause, BookingFailure::CaptureFailed)).await?;
+            let event =
+                if locked.payment.status == PaymentState::Voiding { PaymentEvent::Voided } else { PaymentEvent::Fail };
+            move_payment(tx, locked, event, (changes, cause)).await?;
+            let failure =
+                if locked.payment.give_back { BookingFailure::AmountMismatch } else { BookingFailure::CaptureFailed };
+            step(tx, &locked.booking, BookingEvent::Fail, Why::failed(cause, failure)).await?;
             inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
             let returned = inventory::shift(tx, items, Shift::Return).await?;
             returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
@@ -223,7 +250,7 @@ async fn confirm_late(
     tx: &Transaction,
     locked: &Locked,
     items: Items,
-    (known, cause): (PaymentChanges, &'static str),
+    (intent, known, cause): (&Intent, PaymentChanges, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
     match inventory::sell_late(tx, items, &locked.hold.buyer).await? {
@@ -234,24 +261,24 @@ async fn confirm_late(
             step(tx, &locked.booking, BookingEvent::Confirm, "late_payment".into()).await?;
             Ok(deltas)
         }
-        Err(inventory::Gone) => give_back(tx, locked, items, (RefundReason::SeatsLost, cause)).await,
+        Err(inventory::Gone) => give_back(tx, locked, items, (intent, RefundReason::SeatsLost, cause)).await,
     }
 }
 
-/// Saves a refund of everything and says so. Seats that were taken over go back.
+/// Saves a refund of everything that was collected and says so. Seats that were taken over go back.
 async fn give_back(
     tx: &Transaction,
     locked: &Locked,
     items: Items,
-    (reason, cause): (RefundReason, &'static str),
+    (intent, reason, cause): (&Intent, RefundReason, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     step(tx, &locked.booking, BookingEvent::LoseSeats, cause.into()).await?;
     let refund = NewRefund {
         payment: locked.payment.id,
         booking: locked.booking.id,
         event: locked.booking.event_id,
-        amount_minor: locked.payment.amount_minor,
-        currency: locked.payment.currency.clone(),
+        amount_minor: intent.amount_minor,
+        currency: intent.currency.clone(),
         reason,
     };
     if payment::create_refund(tx, refund).await?.is_none() {

@@ -110,10 +110,11 @@ pub(super) async fn remember_key(
 }
 
 /// Turns a hold into a booking that waits for its payment; a free one is confirmed in this commit. A hold that has a
-/// booking already answers with it.
+/// booking already answers with it. While the provider is down, nothing that costs is begun.
 pub(super) async fn checkout(
     db: &Db,
     request: &CheckoutRequest,
+    provider_up: bool,
 ) -> Result<Result<CheckedOut, CheckoutRefusal>, BookingError> {
     let Some(event) = event_of_hold(db, request).await? else { return Ok(Err(CheckoutRefusal::HoldNotFound)) };
     let tx = db.begin("checkout").await?;
@@ -140,6 +141,9 @@ pub(super) async fn checkout(
     }
     if payment::currency::to_provider(&hold.currency, hold.total_minor).is_none() {
         return Ok(Err(CheckoutRefusal::AmountNotPayable));
+    }
+    if hold.total_minor > 0 && !provider_up {
+        return Ok(Err(CheckoutRefusal::ProviderDown));
     }
     let booking = insert(&tx, request, &hold, (&terms, now)).await?;
     remember_key(&tx, scope, ("checkout", &request.key, &request.fingerprint), booking).await?;

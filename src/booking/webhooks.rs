@@ -1,16 +1,28 @@
 //! What the provider reports by itself: saved before it is acknowledged, and then a reason to look, never a fact.
 
 use super::Bookings;
+use super::settle::Reporter;
 use super::store::BookingError;
-use crate::db::Single;
+use crate::db::{Single, Transaction};
 use crate::sql;
 use parterre_entity::{PaymentId, RefundId};
-use sea_orm::{ConnectionTrait, FromQueryResult};
+use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 
 /// Reports that a pass takes at the most.
 const A_PASS: i64 = 50;
 /// Looks at one report, the last ones an hour apart, before it is left alone.
 const ATTEMPTS_MAX: i32 = 60;
+
+/// Marks a saved report as done with, in the transaction that settled what it is about.
+pub(super) async fn done_with(tx: &Transaction, id: &str) -> Result<(), DbErr> {
+    tx.execute_raw(sql!(
+        "UPDATE webhook_inbox SET processed_at = clock_timestamp(), attempts = attempts + 1
+         WHERE provider_event_id = $1 AND processed_at IS NULL",
+        id
+    ))
+    .await
+    .map(drop)
+}
 
 impl Bookings {
     /// Saves a report under the provider's own id of it. A known one is kept as it is.
@@ -28,12 +40,15 @@ impl Bookings {
         Ok(written == 1)
     }
 
-    /// Looks at what some saved reports are about. Returns how many were done with.
+    /// Looks at what some saved reports are about. Returns how many were done with: none while the provider is down.
     pub async fn process_webhooks(&self) -> Result<usize, BookingError> {
         #[derive(FromQueryResult)]
         struct Row {
             provider_event_id: String,
             payload: serde_json::Value,
+        }
+        if !self.provider.is_up() {
+            return Ok(0);
         }
         let rows = Row::find_by_statement(sql!(
             "SELECT provider_event_id, payload FROM webhook_inbox
@@ -46,26 +61,30 @@ impl Bookings {
         .await?;
         let mut done = 0;
         for row in rows {
-            let settled = self.look_at_what_it_is_about(&row.payload).await.unwrap_or_else(|error| {
-                tracing::warn!(webhook.id = row.provider_event_id, %error, "what a webhook is about could not be settled yet");
+            let id = row.provider_event_id.as_str();
+            let settled = self.look_at_what_it_is_about(id, &row.payload).await.unwrap_or_else(|error| {
+                tracing::warn!(webhook.id = id, %error, "what a webhook is about could not be settled yet");
                 false
             });
-            done += usize::from(settled);
+            if settled {
+                done += 1;
+                continue;
+            }
             self.db
                 .pool()
                 .execute_raw(sql!(
                     "UPDATE webhook_inbox SET attempts = attempts + 1,
-                        next_look_at = clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 12)) / 4, 3600)),
-                        processed_at = CASE WHEN $2 THEN clock_timestamp() END WHERE provider_event_id = $1",
-                    row.provider_event_id,
-                    settled
+                        next_look_at = clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 12)) / 4, 3600))
+                     WHERE provider_event_id = $1 AND processed_at IS NULL",
+                    id
                 ))
                 .await?;
         }
         Ok(done)
     }
 
-    async fn look_at_what_it_is_about(&self, payload: &serde_json::Value) -> Result<bool, BookingError> {
+    /// Whether it was settled, and with that done with.
+    async fn look_at_what_it_is_about(&self, id: &str, payload: &serde_json::Value) -> Result<bool, BookingError> {
         let text = |pointer: &str| payload.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
         let operation = text("/data/object/metadata/operation_id");
         let intent = text("/data/object/payment_intent").or_else(|| text("/data/object/id"));
@@ -77,7 +96,7 @@ impl Bookings {
             .one(self.db.pool())
             .await?;
             return match refund {
-                Some(row) => super::refunds::look_at(self, row.value).await,
+                Some(row) => super::refunds::look_at(self, row.value, id).await,
                 None => Ok(false),
             };
         }
@@ -89,7 +108,7 @@ impl Bookings {
         .one(self.db.pool())
         .await?;
         match payment {
-            Some(row) => self.look_at(row.value, "webhook").await,
+            Some(row) => self.look_at(row.value, Reporter { cause: "webhook", webhook: Some(id) }).await,
             // It may be about a payment whose commit is not there yet: kept, and looked at again.
             None => Ok(false),
         }

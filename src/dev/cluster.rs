@@ -148,7 +148,8 @@ impl Cluster {
         Ok(())
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ClusterError> {
+    /// Runs one of PostgreSQL's programs as the cluster's user.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ClusterError> {
         let path = self.binaries.join(program);
         let mut command = match self.user {
             Some(user) => {

@@ -73,6 +73,9 @@ async fn serve(mut config: Config, listener: TcpListener, started: CancellationT
     config.public_url = format!("http://{}", config.listen);
     config.create_organizations = true;
     config.playground_token = true;
+    if config.smtp_url.is_none() {
+        config.mail_folder.get_or_insert_with(|| home().join("mail"));
+    }
     let token = CancellationToken::new();
     let simulator = simulator(&mut config, &token).await?;
     let database = db::Db::connect(&config.database_url, 2).await?;
@@ -120,6 +123,8 @@ fn welcome(app: &App) -> anyhow::Result<()> {
     let buyer = issue(&app.config, &Person::buyer("mina"), day)?;
     let organizer = issue(&app.config, &Person::organizer("ACME"), day)?;
     let event = app.demo_event.get().context("there is no demo event")?;
+    let mail =
+        app.config.mail_folder.as_deref().map_or_else(|| "your mail server".into(), |it| it.display().to_string());
     let query =
         format!(r#"{{"query":"{{ seatMap(eventId: \"{event}\") {{ event {{ title }} availableCount version }} }}"}}"#);
     println!(
@@ -130,6 +135,7 @@ fn welcome(app: &App) -> anyhow::Result<()> {
          A buyer's token (mina):\n  {buyer}\n\n  \
          An organizer's token (ACME):\n  {organizer}\n\n  \
          Try it:\n  curl -s {url}/graphql -H 'Content-Type: application/json' -H 'Authorization: Bearer {buyer}' -d '{query}'\n\n\
+         Messages to buyers go to {mail}.\n\n\
          Ctrl-C ends everything; the data stays in .parterre/.\n"
     );
     Ok(())

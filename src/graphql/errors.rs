@@ -97,6 +97,9 @@ impl From<DiscoveryError> for Failure {
     }
 }
 
+/// When to try again while the payment provider is down.
+const PROVIDER_DOWN_RETRY_MS: i32 = 2_000;
+
 macro_rules! user_errors {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $type:ty),* $(,)? })*) => {$(
         $(#[$doc])*
@@ -283,6 +286,11 @@ impl UserError {
             CheckoutRefusal::EventCancelled => {
                 Self::basic(UserErrorCode::SaleNotOpen, "the event was cancelled", &["input", "holdId"])
             }
+            CheckoutRefusal::ProviderDown => Self::retry_later(
+                UserErrorCode::PaymentUnavailable,
+                "the payment provider does not answer now, your hold stays: try again in a moment",
+                PROVIDER_DOWN_RETRY_MS,
+            ),
             CheckoutRefusal::AmountNotPayable => Self::basic(
                 UserErrorCode::InvalidInput,
                 "the payment provider can't collect this amount in this currency",

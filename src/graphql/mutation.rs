@@ -321,6 +321,10 @@ async fn failure_of(ctx: &Context<'_>, booking: &Booking) -> Result<Option<UserE
         BookingFailure::HoldReleased => {
             hold_error(Code::HoldNotActive, "the hold was released before the payment was done, nothing was charged")
         }
+        BookingFailure::AmountMismatch => hold_error(
+            Code::HoldNotActive,
+            "the payment did not match the price; whatever was charged is given back, hold seats again",
+        ),
         BookingFailure::EventCancelled => hold_error(Code::SaleNotOpen, "the event was cancelled, nothing was charged"),
     }))
 }

@@ -5,12 +5,14 @@
 //! of seats: what a settled payment means for them is the booking's matter.
 
 pub mod currency;
+mod gate;
 mod lease;
 mod provider;
 mod rules;
 pub mod simulator;
 mod store;
 mod stripe;
+mod watch;
 
 pub use lease::{Lease, Leased};
 pub use provider::{
@@ -19,7 +21,9 @@ pub use provider::{
 };
 pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund, share};
 pub use store::{
-    NewPayment, NewRefund, PaymentChanges, about_to_call, create, create_refund, due, due_refunds, lock, lock_refund,
-    look_again, note_missed, postpone, postpone_refund, rest, step, step_refund, wake_stranded,
+    NewPayment, NewRefund, PaymentChanges, RefundChanges, about_to_call, create, create_refund, due, due_refunds,
+    key_is_old, lock, lock_refund, look_again, note_missed, note_missed_refund, postpone, postpone_refund, rest,
+    set_give_back, step, step_refund, wake_stranded,
 };
 pub use stripe::{CALL_TIMEOUT, Stripe};
+pub use watch::{Watched, watch};

@@ -60,7 +60,7 @@ pub struct Intent {
     pub operation_id: Option<String>,
     /// Where it stands.
     pub standing: Standing,
-    /// In minor units.
+    /// In minor units: what is asked for, and once it is collected what was collected.
     pub amount_minor: i64,
     /// ISO 4217.
     pub currency: String,
@@ -142,6 +142,13 @@ pub enum CallError {
 /// A payment service.
 #[async_trait]
 pub trait PaymentProvider: Send + Sync + std::fmt::Debug {
+    /// Whether the provider answers, as far as we know. While it does not, nothing new should be begun.
+    fn is_up(&self) -> bool;
+
+    /// Waits for one's turn to send something that moves money: the account's rate is limited. Wait before what is sent
+    /// is judged to be still wanted, not after.
+    async fn turn(&self);
+
     /// Reserves money. The same operation id never reserves twice.
     async fn authorize(&self, order: &Order) -> Result<Intent, CallError>;
 

@@ -27,6 +27,8 @@ pub enum PaymentEvent {
     Lose,
     /// Amount or currency do not match.
     Review,
+    /// A person wants it looked at again.
+    Reconsider,
 }
 
 /// A step that a payment or refund in this state can't take.
@@ -53,11 +55,13 @@ impl PaymentEvent {
             Self::Voided => "have been voided",
             Self::Lose => "be lost",
             Self::Review => "be reviewed",
+            Self::Reconsider => "be reconsidered",
         }
     }
 }
 
 /// The payment's state machine. `Collect` is accepted in every state: money that moved is a fact.
+#[expect(clippy::too_many_lines, reason = "every pair is spelled out")]
 pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentState, InvalidTransition> {
     use PaymentEvent as E;
     use PaymentState as S;
@@ -85,7 +89,8 @@ pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentStat
             E::Void,
         ) => Ok(S::Voiding),
         (S::Voiding | S::Voided | S::Unknown | S::RequiresAction | S::Authorizing, E::Voided) => Ok(S::Voided),
-        (S::Authorizing | S::RequiresAction | S::Capturing | S::Voiding | S::Unknown, E::Lose) => Ok(S::Unknown),
+        (S::Authorizing | S::RequiresAction | S::Capturing | S::Voiding | S::Unknown, E::Lose)
+        | (S::NeedsReview, E::Reconsider) => Ok(S::Unknown),
         (
             S::Authorizing
             | S::RequiresAction
@@ -143,7 +148,21 @@ pub const fn next(from: PaymentState, event: PaymentEvent) -> Result<PaymentStat
             E::Voided,
         )
         | (S::Created | S::Authorized | S::Captured | S::Declined | S::Failed | S::Voided | S::NeedsReview, E::Lose)
-        | (S::Created, E::Review) => Err(InvalidTransition { from: from.as_str(), event: event.name() }),
+        | (S::Created, E::Review)
+        | (
+            S::Created
+            | S::Authorizing
+            | S::RequiresAction
+            | S::Authorized
+            | S::Capturing
+            | S::Captured
+            | S::Declined
+            | S::Failed
+            | S::Voiding
+            | S::Voided
+            | S::Unknown,
+            E::Reconsider,
+        ) => Err(InvalidTransition { from: from.as_str(), event: event.name() }),
     }
 }
 
@@ -210,8 +229,9 @@ mod tests {
             E::Voided,
             E::Lose,
             E::Review,
+            E::Reconsider,
         ];
-        let table: [(S, [Option<S>; 10]); 12] = {
+        let table: [(S, [Option<S>; 11]); 12] = {
             let (r, a, d, c, f, v, vd, u, n) = (
                 Some(S::RequiresAction),
                 Some(S::Authorized),
@@ -225,18 +245,18 @@ mod tests {
             );
             let s = Some(S::Authorizing);
             [
-                (S::Created, [s, None, None, None, None, f, None, None, None, None]),
-                (S::Authorizing, [s, r, a, d, None, f, v, vd, u, n]),
-                (S::RequiresAction, [None, r, a, d, None, f, v, vd, u, n]),
-                (S::Authorized, [None, None, None, None, c, None, v, None, None, n]),
-                (S::Capturing, [None, None, None, None, c, f, None, None, u, n]),
-                (S::Captured, [None, None, None, None, None, None, None, None, None, n]),
-                (S::Declined, [None, None, None, None, None, None, v, None, None, n]),
-                (S::Failed, [None, None, None, None, None, None, v, None, None, n]),
-                (S::Voiding, [None, None, None, None, None, None, v, vd, u, n]),
-                (S::Voided, [None, None, None, None, None, None, v, vd, None, n]),
-                (S::Unknown, [u, r, a, d, c, f, v, vd, u, n]),
-                (S::NeedsReview, [None, None, None, None, None, f, v, None, None, n]),
+                (S::Created, [s, None, None, None, None, f, None, None, None, None, None]),
+                (S::Authorizing, [s, r, a, d, None, f, v, vd, u, n, None]),
+                (S::RequiresAction, [None, r, a, d, None, f, v, vd, u, n, None]),
+                (S::Authorized, [None, None, None, None, c, None, v, None, None, n, None]),
+                (S::Capturing, [None, None, None, None, c, f, None, None, u, n, None]),
+                (S::Captured, [None, None, None, None, None, None, None, None, None, n, None]),
+                (S::Declined, [None, None, None, None, None, None, v, None, None, n, None]),
+                (S::Failed, [None, None, None, None, None, None, v, None, None, n, None]),
+                (S::Voiding, [None, None, None, None, None, None, v, vd, u, n, None]),
+                (S::Voided, [None, None, None, None, None, None, v, vd, None, n, None]),
+                (S::Unknown, [u, r, a, d, c, f, v, vd, u, n, None]),
+                (S::NeedsReview, [None, None, None, None, None, f, v, None, None, n, u]),
             ]
         };
         assert_eq!(table.map(|(state, _)| state).as_slice(), S::ALL);

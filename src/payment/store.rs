@@ -4,6 +4,7 @@
 use super::rules::{PaymentEvent, RefundEvent, next, next_refund};
 use crate::db::{Db, Single, Transaction};
 use crate::sql;
+use chrono::{DateTime, Duration, Utc};
 use parterre_entity::{
     BookingId, EventId, PaymentId, PaymentState, PaymentStep, RefundId, RefundReason, RefundState, payment, refund,
 };
@@ -64,8 +65,10 @@ pub struct PaymentChanges {
     pub decline_code: Option<String>,
     /// What the buyer has to do.
     pub next_action: Option<serde_json::Value>,
+    /// What was collected, in minor units of its currency.
+    pub captured: Option<(i64, String)>,
     /// When the reservation lapses.
-    pub capture_before: Option<chrono::DateTime<chrono::Utc>>,
+    pub capture_before: Option<DateTime<Utc>>,
     /// The next call of the step uses its next key.
     pub next_key: bool,
     /// A new step begins: first key, no attempts.
@@ -81,6 +84,7 @@ pub async fn step(
 ) -> Result<PaymentState, DbErr> {
     let to = next(row.status, event).map_err(|error| DbErr::Custom(format!("payment {}: {error}", row.id)))?;
     let unknown_step = (to == PaymentState::Unknown).then(|| changes.unknown_step.or(row.unknown_step)).flatten();
+    let (captured_minor, captured_currency) = changes.captured.unzip();
     let written = tx
         .execute_raw(sql!(
             "UPDATE payment SET status = $2, unknown_step = $3,
@@ -89,7 +93,9 @@ pub async fn step(
                 next_check_at = clock_timestamp() + make_interval(secs => $5),
                 decline_code = coalesce($6, decline_code), next_action = $7,
                 capture_before = coalesce($8, capture_before),
+                captured_minor = coalesce($12, captured_minor), captured_currency = coalesce($13, captured_currency),
                 key_no = CASE WHEN $10 THEN 1 WHEN $9 THEN key_no + 1 ELSE key_no END,
+                key_used_at = CASE WHEN NOT ($9 OR $10) THEN key_used_at END,
                 attempts = CASE WHEN $10 THEN 0 WHEN $2 = 'UNKNOWN' THEN attempts + 1 ELSE attempts END
              WHERE id = $1 AND status = $11",
             row.id,
@@ -102,21 +108,40 @@ pub async fn step(
             changes.capture_before,
             changes.next_key,
             changes.new_step,
-            row.status.as_str()
+            row.status.as_str(),
+            captured_minor,
+            captured_currency
         ))
         .await?
         .rows_affected();
     if written == 1 { Ok(to) } else { Err(DbErr::Custom(format!("payment {} moved while it was locked", row.id))) }
 }
 
-/// Writes down that a call is about to be made: the provider may know of the payment from here on.
-pub async fn about_to_call(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
-    tx.execute_raw(sql!(
-        "UPDATE payment SET attempts = attempts + 1, first_sent_at = coalesce(first_sent_at, clock_timestamp()) WHERE id = $1",
-        id
+/// How long an idempotency key is used: the provider may forget it after 24 hours.
+pub const KEY_HOURS_MAX: i32 = 23;
+
+/// Whether an idempotency key that was first used then must not be used any more.
+#[must_use]
+pub fn key_is_old(used_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    used_at.is_some_and(|used| used + Duration::hours(KEY_HOURS_MAX.into()) <= now)
+}
+
+/// Writes down that a call is about to be made: the provider may know of the payment from here on. Returns which key of
+/// the step to use. A key that is too old is followed by the next one: whoever calls has looked at the object, whose own
+/// state keeps a step from being done twice; a create, which has no object, is never sent under an old key at all.
+pub async fn about_to_call(tx: &Transaction, id: PaymentId) -> Result<i16, DbErr> {
+    let row = Single::<i16>::find_by_statement(sql!(
+        "UPDATE payment SET attempts = attempts + 1, first_sent_at = coalesce(first_sent_at, clock_timestamp()),
+            key_no = CASE WHEN key_used_at <= clock_timestamp() - make_interval(hours => $2) THEN key_no + 1 ELSE key_no END,
+            key_used_at = CASE WHEN key_used_at > clock_timestamp() - make_interval(hours => $2) THEN key_used_at
+                               ELSE clock_timestamp() END
+         WHERE id = $1 RETURNING key_no AS value",
+        id,
+        KEY_HOURS_MAX
     ))
-    .await
-    .map(drop)
+    .one(&**tx)
+    .await?;
+    row.map(|row| row.value).ok_or_else(|| DbErr::RecordNotFound(format!("payment {id}")))
 }
 
 /// Looks at a locked payment again later; its state stays.
@@ -142,6 +167,11 @@ pub async fn note_missed(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
     tx.execute_raw(sql!("UPDATE payment SET missed_at = coalesce(missed_at, clock_timestamp()) WHERE id = $1", id))
         .await
         .map(drop)
+}
+
+/// Notes that a person decided: whatever money a locked payment moved goes back.
+pub async fn set_give_back(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
+    tx.execute_raw(sql!("UPDATE payment SET give_back = true WHERE id = $1", id)).await.map(drop)
 }
 
 /// Makes payments and refunds due that are open but were not to be asked for. Returns how many.
@@ -220,8 +250,9 @@ pub async fn create_refund(tx: &Transaction, new: NewRefund) -> Result<Option<Re
                 clock_timestamp()
              FROM payment
              WHERE payment.id = $3 AND payment.status = 'CAPTURED'
+               AND payment.captured_currency = $7
                AND $6 + (SELECT coalesce(sum(amount_minor), 0) FROM refund WHERE payment_id = $3 AND status <> 'FAILED')
-                   <= payment.amount_minor",
+                   <= payment.captured_minor",
             id,
             new.booking,
             new.payment,
@@ -241,12 +272,25 @@ pub async fn lock_refund(tx: &Transaction, id: RefundId) -> Result<Option<refund
     refund::Entity::find_by_id(id).lock(sea_orm::sea_query::LockType::NoKeyUpdate).one(&**tx).await
 }
 
+/// What changes with a refund's step, besides its state.
+#[derive(Clone, Debug, Default)]
+pub struct RefundChanges {
+    /// The provider's id; a known one stays.
+    pub provider_id: Option<String>,
+    /// When to look again; `None`: at rest.
+    pub check_in_seconds: Option<f64>,
+    /// The next call uses the next key.
+    pub next_key: bool,
+    /// It is about to be sent, under its present key.
+    pub sent: bool,
+}
+
 /// Moves a locked refund. Returns its new state.
 pub async fn step_refund(
     tx: &Transaction,
     row: &refund::Model,
     event: RefundEvent,
-    (provider_id, check_in_seconds, next_key): (Option<String>, Option<f64>, bool),
+    changes: RefundChanges,
 ) -> Result<RefundState, DbErr> {
     let to = next_refund(row.status, event).map_err(|error| DbErr::Custom(format!("refund {}: {error}", row.id)))?;
     let written = tx
@@ -254,19 +298,30 @@ pub async fn step_refund(
             "UPDATE refund SET status = $2, provider_id = coalesce(provider_id, $3),
                 next_check_at = clock_timestamp() + make_interval(secs => $4),
                 key_no = CASE WHEN $5 THEN key_no + 1 ELSE key_no END,
-                first_sent_at = CASE WHEN $2 = 'PENDING' THEN coalesce(first_sent_at, clock_timestamp()) ELSE first_sent_at END,
+                key_used_at = CASE WHEN $7 AND $5 THEN clock_timestamp() WHEN $7 THEN coalesce(key_used_at, clock_timestamp())
+                                   WHEN NOT $5 THEN key_used_at END,
+                missed_at = CASE WHEN NOT $5 THEN missed_at END,
+                first_sent_at = CASE WHEN $7 THEN coalesce(first_sent_at, clock_timestamp()) ELSE first_sent_at END,
                 attempts = attempts + 1
              WHERE id = $1 AND status = $6",
             row.id,
             to.as_str(),
-            provider_id,
-            check_in_seconds,
-            next_key,
-            row.status.as_str()
+            changes.provider_id,
+            changes.check_in_seconds,
+            changes.next_key,
+            row.status.as_str(),
+            changes.sent
         ))
         .await?
         .rows_affected();
     if written == 1 { Ok(to) } else { Err(DbErr::Custom(format!("refund {} moved while it was locked", row.id))) }
+}
+
+/// Notes that the provider does not list a locked refund that was sent.
+pub async fn note_missed_refund(tx: &Transaction, id: RefundId) -> Result<(), DbErr> {
+    tx.execute_raw(sql!("UPDATE refund SET missed_at = coalesce(missed_at, clock_timestamp()) WHERE id = $1", id))
+        .await
+        .map(drop)
 }
 
 /// Payments that are due and that nobody is at.

@@ -5,6 +5,7 @@
 //! fields are ignored; an unknown status reads as processing, so that nothing is concluded from it.
 
 use super::currency;
+use super::gate::Gate;
 use super::provider::{
     CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding,
     Standing,
@@ -12,8 +13,10 @@ use super::provider::{
 use crate::config::Secret;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use reqwest::StatusCode;
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// The adapter.
@@ -22,17 +25,19 @@ pub struct Stripe {
     client: reqwest::Client,
     base: String,
     key: Secret,
+    gate: Gate,
 }
 
 /// How long a call may take before its outcome is unknown.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Stripe {
-    /// An adapter for an API base such as `https://api.stripe.com`.
-    pub fn new(base: &str, key: Secret) -> Result<Self, reqwest::Error> {
+    /// An adapter for an API base such as `https://api.stripe.com`, which makes up to so many reads and as many writes a
+    /// second.
+    pub fn new(base: &str, key: Secret, calls_per_second: NonZeroU32) -> Result<Self, reqwest::Error> {
         let client =
             reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).timeout(CALL_TIMEOUT).build()?;
-        Ok(Self { client, base: base.trim_end_matches('/').to_owned(), key })
+        Ok(Self { client, base: base.trim_end_matches('/').to_owned(), key, gate: Gate::new(calls_per_second) })
     }
 
     async fn post<T: for<'de> Deserialize<'de>>(
@@ -55,6 +60,7 @@ impl Stripe {
     }
 
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &[(&str, String)]) -> Result<T, CallError> {
+        self.gate.read_turn().await;
         let answer = self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await;
         // Only a call that may have done something is kept under its key.
         answer.map_err(|error| match error {
@@ -64,10 +70,15 @@ impl Stripe {
     }
 
     async fn send<T: for<'de> Deserialize<'de>>(&self, request: reqwest::RequestBuilder) -> Result<T, CallError> {
-        let unknown = |error: reqwest::Error| CallError::Unknown(error.without_url().to_string());
-        let response = request.bearer_auth(self.key.expose()).send().await.map_err(unknown)?;
-        let status = response.status();
-        let body = response.bytes().await.map_err(unknown)?;
+        let answer = async {
+            let response = request.bearer_auth(self.key.expose()).send().await?;
+            Ok::<_, reqwest::Error>((response.status(), response.bytes().await?))
+        };
+        let answer = answer.await;
+        // A key that is not accepted is as good as no provider: nothing can be paid.
+        let usable = |status: StatusCode| !status.is_server_error() && !matches!(status.as_u16(), 401 | 403);
+        self.gate.note(answer.as_ref().is_ok_and(|(status, _)| usable(*status)));
+        let (status, body) = answer.map_err(|error| CallError::Unknown(error.without_url().to_string()))?;
         if status.is_success() {
             return serde_json::from_slice(&body)
                 .map_err(|error| CallError::Unknown(format!("an answer that can't be read: {error}")));
@@ -113,13 +124,47 @@ struct WireIntent {
     id: String,
     status: String,
     amount: i64,
+    #[serde(default)]
+    amount_received: i64,
     currency: String,
     client_secret: Option<String>,
     #[serde(default)]
     metadata: HashMap<String, String>,
     next_action: Option<WireAction>,
     last_payment_error: Option<ApiError>,
+    latest_charge: Option<WireCharge>,
+}
+
+/// Expanded where it was asked for, else an id.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WireCharge {
+    Expanded {
+        payment_method_details: Option<WireMethod>,
+    },
+    #[expect(dead_code, reason = "read to be told from the other shape")]
+    Id(String),
+}
+
+#[derive(Deserialize)]
+struct WireMethod {
+    card: Option<WireCard>,
+}
+
+#[derive(Deserialize)]
+struct WireCard {
     capture_before: Option<i64>,
+}
+
+impl WireCharge {
+    fn capture_before(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Expanded { payment_method_details } => {
+                DateTime::from_timestamp(payment_method_details?.card?.capture_before?, 0)
+            }
+            Self::Id(_) => None,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -143,6 +188,7 @@ impl From<WireIntent> for Intent {
             _ => Standing::Processing,
         };
         let currency = wire.currency.to_uppercase();
+        let amount = if standing == Standing::Captured { wire.amount_received } else { wire.amount };
         let next_action = (standing == Standing::WaitsForBuyer).then(|| NextAction {
             redirect_url: wire.next_action.and_then(|action| action.redirect_to_url?.url),
             client_secret: wire.client_secret,
@@ -151,11 +197,11 @@ impl From<WireIntent> for Intent {
             provider_id: wire.id,
             operation_id: wire.metadata.get("operation_id").cloned(),
             standing,
-            amount_minor: currency::from_provider(&currency, wire.amount),
+            amount_minor: currency::from_provider(&currency, amount),
             currency,
             decline_code: wire.last_payment_error.and_then(|error| error.decline_code.or(error.code)),
             next_action,
-            capture_before: wire.capture_before.and_then(|at| DateTime::from_timestamp(at, 0)),
+            capture_before: wire.latest_charge.and_then(WireCharge::capture_before),
         }
     }
 }
@@ -204,6 +250,14 @@ fn too_long() -> CallError {
 
 #[async_trait]
 impl PaymentProvider for Stripe {
+    fn is_up(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    async fn turn(&self) {
+        self.gate.write_turn().await;
+    }
+
     async fn authorize(&self, order: &Order) -> Result<Intent, CallError> {
         let amount = currency::to_provider(&order.currency, order.amount_minor)
             .ok_or_else(|| CallError::Unknown("the amount can't be expressed in this currency".to_owned()))?;
@@ -213,11 +267,15 @@ impl PaymentProvider for Stripe {
             pair("payment_method", &order.payment_method),
             pair("capture_method", "manual"),
             pair("confirm", "true"),
+            pair("automatic_payment_methods[enabled]", "true"),
             pair("metadata[operation_id]", &order.operation_id),
             pair("metadata[booking_code]", &order.booking_code),
+            pair("expand[]", "latest_charge"),
         ];
-        if let Some(url) = &order.return_url {
-            form.push(pair("return_url", url));
+        match &order.return_url {
+            Some(url) => form.push(pair("return_url", url)),
+            // Without a way back, only methods that stay on the page.
+            None => form.push(pair("automatic_payment_methods[allow_redirects]", "never")),
         }
         let key = idempotency_key(&order.operation_id, "create", order.key_no);
         self.post::<WireIntent>("/v1/payment_intents", &key, &form).await.map(Intent::from)
@@ -236,7 +294,12 @@ impl PaymentProvider for Stripe {
     }
 
     async fn retrieve(&self, provider_id: &str) -> Result<Intent, CallError> {
-        self.get::<WireIntent>(&format!("/v1/payment_intents/{provider_id}"), &[]).await.map(Intent::from)
+        self.get::<WireIntent>(
+            &format!("/v1/payment_intents/{provider_id}"),
+            &[("expand[]", "latest_charge".to_owned())],
+        )
+        .await
+        .map(Intent::from)
     }
 
     async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError> {

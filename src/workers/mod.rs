@@ -2,9 +2,13 @@
 //! Woken by a signal, and by a clock in case the signal was lost.
 
 use crate::app::App;
+use crate::booking::{Bookings, ReconcileError};
+use crate::db::Db;
 use crate::discovery::{Indexer, Pass};
 use crate::outbox::{Progress, consume};
+use crate::sql;
 use crate::wake::Wake;
+use sea_orm::ConnectionTrait;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +33,15 @@ const SOON: Duration = Duration::from_millis(10);
 pub fn start(app: &App) {
     consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }), app.outbox_wake.clone());
     consumer(app, Arc::new(crate::booking::Issuer), app.services.bookings.confirmations().clone());
+    if let Some(mailer) = app.mailer.clone() {
+        consumer(app, Arc::new(crate::notification::Notifier), app.services.bookings.confirmations().clone());
+        run(app, ("mail", Duration::from_secs(1), Wake::default()), move || {
+            let mailer = mailer.clone();
+            async move { mailer.send_some().await.map(|sent| if sent > 0 { Next::AtOnce } else { Next::Later }) }
+        });
+    } else {
+        tracing::info!("messages to buyers are not sent: set SMTP_URL, or MAIL_FOLDER for files");
+    }
     let inventory = Arc::clone(&app.services.inventory);
     run(app, ("expiry", Duration::from_millis(500), Wake::default()), move || {
         let inventory = Arc::clone(&inventory);
@@ -49,6 +62,22 @@ pub fn start(app: &App) {
         let bookings = bookings.clone();
         async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
     });
+    let (bookings, db) = (app.services.bookings.clone(), app.db.clone());
+    let every = Duration::from_mins(u64::from(app.config.reconcile_every_minutes.max(1)));
+    run(app, ("reconciliation", every.min(Duration::from_mins(1)), Wake::default()), move || {
+        let (bookings, db) = (bookings.clone(), db.clone());
+        async move {
+            if take_turn(&db, "reconciliation", every).await? {
+                reconcile(&bookings).await?;
+            }
+            Ok::<_, ReconcileError>(Next::Later)
+        }
+    });
+    let (db, minutes) = (app.db.clone(), app.config.payment_escalate_minutes);
+    run(app, ("money_watch", Duration::from_secs(15), Wake::default()), move || {
+        let db = db.clone();
+        async move { crate::payment::watch(&db, minutes).await.map(|_| Next::Later) }
+    });
     let db = app.db.clone();
     run(app, ("auditor", Duration::from_mins(1), Wake::default()), move || {
         let db = db.clone();
@@ -67,6 +96,35 @@ pub fn start(app: &App) {
         let catalogue = catalogue.clone();
         async move { catalogue.finish_drafts().await.map(|_| Next::Later) }
     });
+}
+
+/// How far back reconciliation compares.
+const RECONCILED: chrono::Duration = chrono::Duration::hours(48);
+
+async fn reconcile(bookings: &Bookings) -> Result<(), ReconcileError> {
+    let now = bookings.now().await?;
+    let report = bookings.reconcile(now - RECONCILED, now).await?;
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    metrics::counter!("parterre_reconciliation_repaired_total").increment(count(report.repaired.len()));
+    for difference in &report.unexplained {
+        tracing::error!(difference, "reconciliation found what only a person can explain");
+    }
+    Ok(())
+}
+
+/// Whether it is this process's turn to do a job that one process at a time should do, so often.
+async fn take_turn(db: &Db, name: &'static str, every: Duration) -> Result<bool, sea_orm::DbErr> {
+    let taken = db
+        .pool()
+        .execute_raw(sql!(
+            "INSERT INTO job (name, started_at) VALUES ($1, clock_timestamp())
+             ON CONFLICT (name) DO UPDATE SET started_at = excluded.started_at
+             WHERE job.started_at <= clock_timestamp() - make_interval(secs => $2)",
+            name,
+            every.as_secs_f64()
+        ))
+        .await?;
+    Ok(taken.rows_affected() == 1)
 }
 
 /// Starts the worker that keeps this process's search index: every server has its own.

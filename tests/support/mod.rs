@@ -27,11 +27,13 @@ pub struct Setup {
     pub redis: bool,
     pub workers: bool,
     pub checkout_wait_ms: u64,
+    /// A mail server; without it messages go to a folder.
+    pub smtp_url: Option<String>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000 }
+        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000, smtp_url: None }
     }
 }
 
@@ -42,7 +44,7 @@ pub struct Stage {
     pub db: Db,
     pub database: String,
     pub config: Config,
-    folder: PathBuf,
+    pub folder: PathBuf,
     shutdown: CancellationToken,
 }
 
@@ -104,6 +106,8 @@ impl Stage {
         config.database_connections = 12;
         config.create_organizations = true;
         config.checkout_wait_ms = setup.checkout_wait_ms;
+        config.smtp_url = setup.smtp_url.map(Secret::new);
+        config.mail_folder = Some(folder.join("mail"));
         config.redis_url = setup.redis.then(redis_url);
         config.redis_namespace = database.clone();
         let listeners: Vec<TcpListener> =
@@ -160,6 +164,12 @@ impl Stage {
         row.try_get_by_index::<i64>(0).unwrap()
     }
 
+    /// One text out of the database.
+    pub async fn text(&self, statement: &str) -> String {
+        let row = self.db.pool().query_one_raw(sql!(statement)).await.unwrap().unwrap();
+        row.try_get_by_index::<String>(0).unwrap()
+    }
+
     pub async fn execute(&self, statement: &str) {
         self.db.pool().execute_unprepared(statement).await.unwrap();
     }
@@ -170,6 +180,41 @@ impl Stage {
             "UPDATE hold SET deadline = clock_timestamp() - interval '1 second' WHERE status = 'ACTIVE';
              UPDATE event_seat SET held_until = hold.deadline FROM hold WHERE hold.id = hold_id",
         )
+        .await;
+    }
+
+    /// Tells the payment simulator what to do.
+    pub async fn simulate(&self, orders: serde_json::Value) {
+        let url = format!("{}/faults", self.config.stripe_api_base);
+        let answer = reqwest::Client::new().post(url).json(&orders).send().await.unwrap();
+        assert!(answer.status().is_success(), "{orders}");
+    }
+
+    /// Calls the simulator got at an endpoint.
+    pub fn calls(&self, endpoint: &str) -> u64 {
+        self.simulator.ledger().calls.get(endpoint).copied().unwrap_or(0)
+    }
+
+    /// Runs the payment worker of the first server by hand until a condition holds.
+    pub async fn drive_until<T, F: Future<Output = Option<T>>>(&self, what: &str, mut check: impl FnMut() -> F) -> T {
+        let bookings = &self.servers[0].app.services.bookings;
+        eventually(what, || {
+            let checked = check();
+            async move {
+                bookings.drive_due().await.unwrap();
+                checked.await
+            }
+        })
+        .await
+    }
+
+    /// Issues tickets by hand, until nothing is left to do.
+    pub async fn issue_tickets(&self) {
+        let issuer = parterre::booking::Issuer;
+        eventually("tickets are issued", || async {
+            (parterre::outbox::consume(&self.db, &issuer).await.unwrap() == parterre::outbox::Progress::Idle)
+                .then_some(())
+        })
         .await;
     }
 
@@ -192,14 +237,27 @@ impl Stage {
         admin.pool().execute_unprepared(&format!("DROP DATABASE {} WITH (FORCE)", self.database)).await.unwrap();
     }
 
-    /// Waits until nothing is in flight.
-    pub async fn rest(&self) {
-        eventually("nothing is in flight", || async {
+    /// Waits until no money is in flight.
+    pub async fn rest_but_tickets(&self) {
+        eventually("no money is in flight", || async {
             let open = self
                 .number(
                     "SELECT (SELECT count(*) FROM payment WHERE next_check_at IS NOT NULL)
-                          + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL AND status <> 'SUCCEEDED')
-                          + (SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
+                          + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL AND status <> 'SUCCEEDED')",
+                )
+                .await;
+            (open == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until nothing is in flight.
+    pub async fn rest(&self) {
+        self.rest_but_tickets().await;
+        eventually("nothing is in flight", || async {
+            let open = self
+                .number(
+                    "SELECT (SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
                              AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id))",
                 )
                 .await;

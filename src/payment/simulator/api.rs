@@ -231,6 +231,9 @@ pub(super) struct Orders {
     forget_keys: bool,
     #[serde(default)]
     advance_seconds: i64,
+    /// Amounts to falsify, in the provider's units, by the payment's operation id.
+    #[serde(default)]
+    amounts: HashMap<String, i64>,
 }
 
 pub(super) async fn faults(State(simulator): State<Simulator>, Json(orders): Json<Orders>) -> StatusCode {
@@ -239,6 +242,15 @@ pub(super) async fn faults(State(simulator): State<Simulator>, Json(orders): Jso
         book.clock_offset_seconds += orders.advance_seconds;
         if orders.forget_keys {
             book.keys.clear();
+        }
+        for intent in book.intents.values_mut() {
+            let operation = intent.metadata.get("operation_id");
+            if let Some(amount) = operation.and_then(|operation| orders.amounts.get(operation)) {
+                intent.amount = *amount;
+                if intent.amount_received > 0 {
+                    intent.amount_received = *amount;
+                }
+            }
         }
     });
     StatusCode::NO_CONTENT
@@ -269,11 +281,12 @@ async fn run(
         Ok(fault) => fault,
         Err(early) => return early,
     };
+    let _running = Running { simulator: simulator.clone(), key: key.clone() };
     if let Some(fault) = &fault {
         how = Behaviour {
-            effect: if fault.done { how.effect } else { Effect::Nothing },
-            reply: Reply::StoredError,
-            webhooks: how.webhooks,
+            effect: if fault.done || fault.dropped { how.effect } else { Effect::Nothing },
+            reply: if fault.dropped { Reply::Dropped } else { Reply::StoredError },
+            webhooks: if fault.dropped { Webhooks::None } else { how.webhooks },
         };
     }
     let status_of_fault = fault.map_or(500, |fault| fault.status);
@@ -292,7 +305,6 @@ async fn run(
         (status, body) = (status_of_fault, json!({ "error": { "type": "api_error" } }));
     }
     simulator.change(|book| {
-        book.running.remove(&key);
         // Like the provider: 409 and 429 are not kept, results and server errors are.
         if !matches!(status, 409 | 429) {
             book.keys.insert(key.clone(), Kept { request: call.request.clone(), status, body: body.clone() });
@@ -312,6 +324,18 @@ async fn run(
             tokio::time::sleep(Duration::from_mins(2)).await;
             failure(504, &json!({ "error": { "type": "api_error" } }))
         }
+    }
+}
+
+/// A call that is being answered: until its caller has the answer, or is gone.
+struct Running {
+    simulator: Simulator,
+    key: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.simulator.book().running.remove(&self.key);
     }
 }
 
@@ -379,6 +403,9 @@ fn kind_of(object: &Value) -> &'static str {
     }
 }
 
+/// How long a reservation lasts.
+const CAPTURE_WITHIN_SECONDS: i64 = 7 * 86_400;
+
 fn intent_json(intent: &Intent, public_url: &str) -> Value {
     let next_action = (intent.status == "requires_action").then(|| {
         json!({ "type": "redirect_to_url", "redirect_to_url": { "url": format!("{public_url}/actions/{}", intent.id) } })
@@ -388,7 +415,8 @@ fn intent_json(intent: &Intent, public_url: &str) -> Value {
         "currency": intent.currency, "status": intent.status, "metadata": intent.metadata, "created": intent.created,
         "client_secret": format!("{}_secret", intent.id), "next_action": next_action,
         "last_payment_error": intent.decline_code.as_ref().map(|code| json!({ "type": "card_error", "decline_code": code })),
-        "capture_before": intent.created + 7 * 86_400,
+        "latest_charge": { "object": "charge", "payment_method_details": {
+            "card": { "capture_before": intent.created + CAPTURE_WITHIN_SECONDS } } },
     })
 }
 

@@ -68,10 +68,14 @@ pub(super) struct Fault {
     /// `create`, `capture`, `cancel`, `refund`, `retrieve` or `list`.
     pub(super) endpoint: String,
     /// The HTTP status to answer.
+    #[serde(default)]
     pub(super) status: u16,
     /// Whether the step is done all the same.
     #[serde(default)]
     pub(super) done: bool,
+    /// Whether the connection drops instead of an answer, after the step was done.
+    #[serde(default)]
+    pub(super) dropped: bool,
 }
 
 /// What really happened to money.
@@ -81,6 +85,8 @@ pub struct Ledger {
     pub payments: Vec<LedgerPayment>,
     /// Calls by endpoint.
     pub calls: BTreeMap<String, u64>,
+    /// Calls that move money and are being answered now.
+    pub running: usize,
 }
 
 /// What really happened to the money of one payment.
@@ -155,6 +161,6 @@ impl Book {
                 }
             })
             .collect();
-        Ledger { payments, calls: self.calls.clone() }
+        Ledger { payments, calls: self.calls.clone(), running: self.running.len() }
     }
 }

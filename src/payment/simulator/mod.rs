@@ -8,7 +8,7 @@ mod behaviour;
 mod ledger;
 mod webhooks;
 
-pub use ledger::{Book, Ledger};
+pub use ledger::{Book, Ledger, LedgerPayment};
 
 use crate::config::Secret;
 use axum::Router;
