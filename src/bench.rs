@@ -2,10 +2,14 @@
 
 use crate::app::App;
 use crate::auth::{Person, issue};
+use crate::config::Secret;
 use crate::dev::{Cluster, Durability, default_config};
+use crate::payment::simulator::{Settings, Simulator};
 use crate::{db, http, workers};
 use anyhow::Context as _;
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -15,6 +19,10 @@ use tokio_util::sync::CancellationToken;
 const HOLDS: usize = 1_000;
 /// Maps measured.
 const MAPS: usize = 200;
+/// Checkouts measured.
+const CHECKOUTS: usize = 300;
+/// Payments that are not known while holds are measured again.
+const UNKNOWN: i32 = 10_000;
 
 /// One client after the other on an idle server with an event of 50,000 seats.
 #[expect(clippy::print_stdout, reason = "the command's own answer")]
@@ -30,6 +38,16 @@ pub async fn idle() -> anyhow::Result<()> {
     config.database_url = cluster.url("bench");
     config.create_organizations = true;
     config.data = folder.join("data");
+    let provider = TcpListener::bind("127.0.0.1:0").await?;
+    let simulated = format!("http://{}", provider.local_addr()?);
+    let simulator = Simulator::new(Settings {
+        webhook_url: None,
+        webhook_secret: Secret::new("whsec_simulator"),
+        file: None,
+        public_url: simulated.clone(),
+    });
+    tokio::spawn(simulator.clone().serve(provider, shutdown.clone()));
+    config.stripe_api_base = simulated.clone();
     let database = db::Db::connect(&config.database_url, 2).await?;
     parterre_migration::up(database.pool()).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -43,19 +61,7 @@ pub async fn idle() -> anyhow::Result<()> {
     let started = Instant::now();
     let event = client.arena().await?;
     println!("an event of 50,000 seats, created and published   {:>8.1} ms", millis(started.elapsed()));
-    let mut holds = Vec::with_capacity(HOLDS);
-    for number in 0..HOLDS {
-        let seats = [
-            format!("R{}-{}", number / 100, number % 100 * 2 + 1),
-            format!("R{}-{}", number / 100, number % 100 * 2 + 2),
-        ];
-        let input = json!({ "eventId": event, "idempotencyKey": "k", "seatIds": seats });
-        let query = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }";
-        let asked = Instant::now();
-        let answer = client.ask(&Person::buyer(format!("buyer-{number}")), query, json!({ "input": input })).await?;
-        holds.push(asked.elapsed());
-        anyhow::ensure!(answer.pointer("/data/holdSeats/hold/id").is_some_and(Value::is_string), "{answer}");
-    }
+    let (mut holds, ids) = client.holds(&event, 0..HOLDS).await?;
     let mut maps = Vec::with_capacity(MAPS);
     for _ in 0..MAPS {
         let query = "query($id: ID!) { seatMap(eventId: $id) { sections { statuses } } }";
@@ -77,9 +83,56 @@ pub async fn idle() -> anyhow::Result<()> {
     for line in metrics.render().lines().filter(|line| line.starts_with("parterre_hold_seconds_bucket")) {
         println!("  {line}");
     }
+    let mut checkouts = client.checkouts(&ids).await?;
+    println!(
+        "checkout to CONFIRMED, instant provider            median {:>5.2} ms, p95 {:>5.2} ms",
+        quantile(&mut checkouts, 0.5),
+        quantile(&mut checkouts, 0.95)
+    );
+    let (mut quiet, _) = client.holds(&event, HOLDS..2 * HOLDS).await?;
+    lose_payments(&database, &simulated, &event).await?;
+    let (mut busy, _) = client.holds(&event, 2 * HOLDS..3 * HOLDS).await?;
+    let looks = simulator.ledger().calls.get("retrieve").copied().unwrap_or(0);
+    println!(
+        "holdSeats again, nothing else going on             median {:>5.2} ms, p95 {:>5.2} ms",
+        quantile(&mut quiet, 0.5),
+        quantile(&mut quiet, 0.95)
+    );
+    println!(
+        "holdSeats beside {UNKNOWN} unknown payments           median {:>5.2} ms, p95 {:>5.2} ms ({looks} looks at the provider)",
+        quantile(&mut busy, 0.5),
+        quantile(&mut busy, 0.95)
+    );
     drop(client);
     crate::shutdown::end(app, server).await;
     cluster.stop()?;
+    Ok(())
+}
+
+/// Saves payments whose outcome is not known and stays so: the provider is still at the one payment all of them name.
+async fn lose_payments(database: &db::Db, simulated: &str, event: &str) -> anyhow::Result<()> {
+    let order = [("amount", "5000"), ("currency", "eur"), ("payment_method", "pm_sim_collects_at_once_86400000")];
+    let made = reqwest::Client::new().post(format!("{simulated}/v1/payment_intents")).form(&order).send().await?;
+    let made: Value = made.json().await?;
+    let provider_id = made.get("id").and_then(Value::as_str).context("the simulator made no payment")?.to_owned();
+    let (_, event) = parterre_schema::parse_node_id(event).context("an event id")?;
+    let statement = crate::sql!(
+        "WITH new AS (SELECT gen_random_uuid() AS hold, gen_random_uuid() AS booking, n FROM generate_series(1, $1) AS n),
+         holds AS (INSERT INTO hold (id, event_id, buyer, status, deadline, total_minor, currency, created_at)
+             SELECT hold, $2, 'lost-' || n, 'CONVERTED', clock_timestamp(), 5000, 'EUR', clock_timestamp() FROM new),
+         bookings AS (INSERT INTO booking (id, code, hold_id, event_id, buyer, status, total_minor, currency, cancel_until,
+                 refund_ppm, resell, created_at)
+             SELECT booking, 'L' || n, hold, $2, 'lost-' || n, 'PAYMENT_PENDING', 5000, 'EUR', clock_timestamp(), 0, true,
+                 clock_timestamp() FROM new)
+         INSERT INTO payment (id, booking_id, event_id, operation_id, status, unknown_step, amount_minor, currency,
+             payment_method, provider_id, first_sent_at, attempts, unknown_since, next_check_at, created_at)
+         SELECT gen_random_uuid(), booking, $2, 'lost-' || n, 'UNKNOWN', 'CAPTURE', 5000, 'EUR', 'pm_card_visa', $3,
+             clock_timestamp(), 1, clock_timestamp(), clock_timestamp(), clock_timestamp() FROM new",
+        UNKNOWN,
+        event,
+        provider_id
+    );
+    database.pool().execute_raw(statement).await?;
     Ok(())
 }
 
@@ -95,6 +148,38 @@ impl Client {
         let request =
             self.http.post(&self.url).bearer_auth(token).json(&json!({ "query": query, "variables": variables }));
         Ok(request.send().await?.json().await?)
+    }
+
+    /// Holds of two neighbours each, one after the other: how long each took, and its id.
+    async fn holds(&self, event: &str, numbers: Range<usize>) -> anyhow::Result<(Vec<Duration>, Vec<Value>)> {
+        let (mut times, mut ids) = (Vec::with_capacity(numbers.len()), Vec::with_capacity(numbers.len()));
+        for number in numbers {
+            let (row, first) = (number / 100, number % 100 * 2 + 1);
+            let seats = [format!("R{row}-{first}"), format!("R{row}-{}", first + 1)];
+            let input = json!({ "eventId": event, "idempotencyKey": "k", "seatIds": seats });
+            let query = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }";
+            let asked = Instant::now();
+            let answer = self.ask(&Person::buyer(format!("buyer-{number}")), query, json!({ "input": input })).await?;
+            times.push(asked.elapsed());
+            let id = answer.pointer("/data/holdSeats/hold/id").filter(|id| id.is_string());
+            ids.push(id.cloned().with_context(|| answer.to_string())?);
+        }
+        Ok((times, ids))
+    }
+
+    /// Pays for the first holds, one after the other.
+    async fn checkouts(&self, holds: &[Value]) -> anyhow::Result<Vec<Duration>> {
+        let mut times = Vec::with_capacity(CHECKOUTS);
+        for (number, hold) in holds.iter().take(CHECKOUTS).enumerate() {
+            let input = json!({ "holdId": hold, "idempotencyKey": "c", "paymentMethod": "pm_card_visa" });
+            let query = "mutation($input: CheckoutInput!) { checkout(input: $input) { booking { status } userErrors { code } } }";
+            let asked = Instant::now();
+            let answer = self.ask(&Person::buyer(format!("buyer-{number}")), query, json!({ "input": input })).await?;
+            times.push(asked.elapsed());
+            let confirmed = answer.pointer("/data/checkout/booking/status").is_some_and(|status| status == "CONFIRMED");
+            anyhow::ensure!(confirmed, "{answer}");
+        }
+        Ok(times)
     }
 
     /// An event of 250 rows of 200 seats.

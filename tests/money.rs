@@ -233,8 +233,9 @@ async fn a_refund_that_fails_after_it_looked_done_is_followed_by_another() {
     // The provider's clock passes the moment at which it turns out to have failed; our slow look comes due.
     let faults = format!("{}/faults", stage.config.stripe_api_base);
     reqwest::Client::new().post(faults).json(&json!({ "advance_seconds": 10 })).send().await.unwrap();
-    stage.execute("UPDATE refund SET next_check_at = clock_timestamp()").await;
     let done = eventually("another refund succeeded", || async {
+        // Again and again: a late webhook may put the look off by a day.
+        stage.execute("UPDATE refund SET next_check_at = clock_timestamp() WHERE status = 'SUCCEEDED'").await;
         let booking = mina.booking(&paid["id"]).await;
         (booking["status"] == "REFUNDED" && booking["refunds"][1]["status"] == "SUCCEEDED").then_some(booking)
     })

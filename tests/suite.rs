@@ -12,6 +12,7 @@
 mod support;
 
 mod access;
+mod audit;
 mod calloff;
 mod catalogue;
 mod connections;

@@ -135,9 +135,10 @@ const OF_EVENTS: &[Check] = &[
     Check {
         invariant: "I8: what committed has its outbox row",
         statement: "SELECT hold.id::text FROM hold WHERE event_id = ANY($2)
-           AND NOT EXISTS (SELECT FROM outbox WHERE event_id = hold.event_id AND subject_id = hold.id)
+           AND NOT EXISTS (SELECT FROM outbox WHERE event_id = hold.event_id AND subject_id = hold.id AND topic = 'hold')
          UNION ALL SELECT id::text FROM booking WHERE event_id = ANY($2)
-           AND NOT EXISTS (SELECT FROM outbox WHERE event_id = booking.event_id AND subject_id = booking.id)",
+           AND NOT EXISTS (SELECT FROM outbox WHERE event_id = booking.event_id AND subject_id = booking.id
+               AND topic = 'booking' AND payload ->> 'to' = booking.status)",
     },
     Check {
         invariant: "I9: a tier's counts are the sums of its items",

@@ -270,6 +270,10 @@ impl Bookings {
         reporter: impl Into<Reporter<'a>>,
     ) -> Result<(), BookingError> {
         let reporter = reporter.into();
+        if intent.standing == payment::Standing::Processing && reporter.webhook.is_none() {
+            // Nothing to settle, so nothing is locked: many may be open for long.
+            return Ok(payment::still_at_it(&self.db, row.id, &intent.provider_id).await?);
+        }
         let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, reporter)).await?;
         chaos::point(if reporter.cause == "capture" { "after_confirm" } else { "after_settle" });
         self.inventory.publish(deltas).await;
@@ -342,8 +346,12 @@ impl Bookings {
         F: Future<Output = Result<(), BookingError>> + Send + 'static,
     {
         let Ok(room) = Arc::clone(&self.room).acquire_owned().await else { return };
-        let driving = drive(self.clone());
+        let (driving, provider) = (drive(self.clone()), Arc::clone(&self.provider));
         self.tasks.spawn(async move {
+            // It may have gone down while this one waited for room.
+            if !provider.is_up() {
+                return;
+            }
             if let Err(error) = driving.await {
                 tracing::warn!(%error, "a payment or refund could not be moved on, it is tried again later");
             }

@@ -23,7 +23,7 @@ pub use rules::{InvalidTransition, PaymentEvent, RefundEvent, next, next_refund,
 pub use store::{
     NewPayment, NewRefund, PaymentChanges, RefundChanges, about_to_call, create, create_refund, due, due_refunds,
     key_is_old, lock, lock_refund, look_again, note_missed, note_missed_refund, postpone, postpone_refund, rest,
-    set_give_back, step, step_refund, wake_stranded,
+    set_give_back, step, step_refund, still_at_it, wake_stranded,
 };
 pub use stripe::{CALL_TIMEOUT, Stripe};
 pub use watch::{Watched, watch};

@@ -157,6 +157,20 @@ pub async fn look_again(tx: &Transaction, id: PaymentId, changes: PaymentChanges
     .map(drop)
 }
 
+/// Looks again at an open payment that the provider is still at: soon while it is young, at the latest in five minutes.
+pub async fn still_at_it(db: &Db, id: PaymentId, provider_id: &str) -> Result<(), DbErr> {
+    db.pool()
+        .execute_raw(sql!(
+            "UPDATE payment SET provider_id = coalesce(provider_id, $2), next_check_at = clock_timestamp() + make_interval(secs =>
+                 least(greatest(extract(epoch FROM clock_timestamp() - created_at)::float8 / 4, 2), 300))
+             WHERE id = $1 AND next_check_at IS NOT NULL",
+            id,
+            provider_id
+        ))
+        .await
+        .map(drop)
+}
+
 /// Leaves a locked payment alone: nothing is due any more.
 pub async fn rest(tx: &Transaction, id: PaymentId) -> Result<(), DbErr> {
     tx.execute_raw(sql!("UPDATE payment SET next_check_at = NULL WHERE id = $1", id)).await.map(drop)

@@ -91,6 +91,20 @@ pub async fn fresh_database() -> String {
     name
 }
 
+/// A copy of a test's database, which nobody is connected to for a moment.
+pub async fn copy_of(database: &str) -> String {
+    let admin = Db::connect(&admin_url(), 1).await.unwrap();
+    let copy = format!("copy_{}", Uuid::now_v7().simple());
+    eventually("nobody is connected", || async {
+        let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
+        admin.pool().execute_unprepared(&end).await.unwrap();
+        admin.pool().execute_unprepared(&format!("CREATE DATABASE {copy} TEMPLATE {database}")).await.ok()
+    })
+    .await;
+    admin.pool().clone().close().await.unwrap();
+    copy
+}
+
 impl Stage {
     pub async fn new() -> Self {
         Self::with(Setup::default()).await
