@@ -29,6 +29,10 @@ pub struct Single<T: sea_orm::TryGetable> {
     pub value: T,
 }
 
+/// A condition that is always true, and makes the commit of a single statement not wait for the disk: for what may be
+/// forgotten in a crash, such as who was at something and when it is looked at again.
+pub const MAY_BE_LOST: &str = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
+
 /// The pool.
 #[derive(Clone, Debug)]
 pub struct Db {

@@ -350,7 +350,14 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 async fn work(config: Config) -> anyhow::Result<()> {
+    let admin = match config.admin_listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
     let app = App::build(config, CancellationToken::new()).await?;
+    if let Some(listener) = admin {
+        telemetry::serve_metrics(listener, &app.shutdown)?;
+    }
     workers::start(&app);
     tracing::info!("working");
     parterre::shutdown::signal().await;

@@ -6,7 +6,7 @@ use parterre::auditor;
 use serde_json::json;
 
 /// What breaks a promise, behind the back of every rule, and the promise.
-const BREAKS: [(&str, &str); 12] = [
+const BREAKS: [(&str, &str); 15] = [
     ("UPDATE event_seat SET status = 'AVAILABLE', booking_id = NULL WHERE status = 'SOLD'", "I1"),
     ("UPDATE hold_item SET state = 'RETURNED' WHERE state = 'SOLD'", "I2"),
     (
@@ -21,6 +21,12 @@ const BREAKS: [(&str, &str); 12] = [
     ("UPDATE booking SET status = 'FAILED', failure = 'ABANDONED' WHERE status = 'CONFIRMED'", "I5: money"),
     ("UPDATE payment SET status = 'VOIDED' WHERE status = 'CAPTURED'", "I5: what was confirmed"),
     ("DELETE FROM outbox WHERE topic = 'booking'", "I8"),
+    (
+        "UPDATE outbox SET created_at = created_at - interval '1 hour'; UPDATE outbox_cursor SET xid = '0', id = 0",
+        "I8: what committed is",
+    ),
+    ("UPDATE refund SET status = 'FAILED'", "I5: a cancelled booking"),
+    ("INSERT INTO outbox_quarantine (consumer, xid, id, error) VALUES ('tickets', '1', 1, 'poison')", "no outbox row"),
     ("UPDATE event_tier SET sold = sold + 1, available = available - 1", "I9"),
     ("UPDATE event_counter SET remaining = remaining + 1", "what may still be sold"),
     ("UPDATE ticket SET status = 'REVOKED'", "I13"),

@@ -28,6 +28,8 @@ struct Proxy {
     url: String,
     per_mille: Arc<AtomicU32>,
     broken: Arc<AtomicU64>,
+    /// Whether nobody gets through.
+    down: tokio::sync::watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -41,8 +43,13 @@ impl Proxy {
         let (per_mille, broken) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
         let random = Arc::new(Mutex::new(StdRng::seed_from_u64(seed)));
         let chances = (per_mille.clone(), broken.clone());
+        let (down, is_down) = tokio::sync::watch::channel(false);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                if *is_down.borrow() {
+                    continue;
+                }
+                let mut is_down = is_down.clone();
                 let server = UnixStream::connect(&socket).await.unwrap();
                 let (random, (per_mille, broken)) = (random.clone(), chances.clone());
                 let decide = move || {
@@ -53,10 +60,15 @@ impl Proxy {
                     broken.fetch_add(1, Ordering::Relaxed);
                     if random.random_bool(0.5) { Commit::ReplyLost } else { Commit::NeverArrives }
                 };
-                tokio::spawn(async move { drop(pass(client, server, decide).await) });
+                tokio::spawn(async move {
+                    tokio::select! {
+                        _ = pass(client, server, decide) => {}
+                        _ = is_down.wait_for(|down| *down) => {}
+                    }
+                });
             }
         });
-        Self { url, per_mille, broken }
+        Self { url, per_mille, broken, down }
     }
 
     fn break_commits(&self, per_mille: u32) {
@@ -258,5 +270,38 @@ async fn no_transaction_is_open_while_the_provider_is_being_called() {
     }
     assert!(looks > 5, "the calls were seen: {looks}");
     assert_eq!(mina.booking(&booking["id"]).await["status"], "REFUNDED");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_away_while_a_payment_is_driven_leaves_it_to_others() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let proxy = Proxy::before(&stage.database, 0).await;
+    let mut config = stage.config.clone();
+    config.database_url = proxy.url.clone();
+    config.checkout_wait_ms = 100;
+    config.data = stage.folder.join("proxied");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let server = start(config, listener, false, shutdown.clone()).await;
+    let (mina, there) = (stage.buyer("mina"), Api::new(&server.url, stage.buyer("mina").token));
+    let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let booking = there.checkout(&hold, "c", "pm_sim_slow_700").await["booking"]["id"].clone();
+    eventually("the provider is being called", || async { (stage.simulator.ledger().running == 1).then_some(()) })
+        .await;
+    proxy.down.send(true).unwrap();
+    eventually("the call is over", || async { (stage.simulator.ledger().running == 0).then_some(()) }).await;
+    // Longer than the driver waits for a connection, so that all it tries fails.
+    tokio::time::sleep(Duration::from_secs(32)).await;
+    proxy.down.send(false).unwrap();
+    stage
+        .drive_until("another server takes it up", || async {
+            (mina.booking(&booking).await["status"] == "CONFIRMED").then_some(())
+        })
+        .await;
+    assert_eq!(stage.simulator.ledger().payments.len(), 1);
+    shutdown.cancel();
+    stage.issue_tickets().await;
     stage.finish().await;
 }

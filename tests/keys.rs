@@ -266,3 +266,56 @@ async fn the_oldest_unknown_payment_is_measured_and_a_person_is_called_once() {
     stage.issue_tickets().await;
     stage.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failure_that_is_kept_under_its_key_is_got_round_by_the_next_one_at_every_step() {
+    let stage = by_hand().await;
+    let mina = stage.buyer("mina");
+    let kept = |endpoint: &str| json!({ "endpoint": endpoint, "status": 500 });
+    stage.simulate(json!({ "faults": [kept("create"), kept("capture"), kept("refund")] })).await;
+    let booking = checked_out(&stage, &mina, |_| {}).await;
+    let soon = async || due(&stage).await;
+    stage
+        .drive_until("confirmed", || async {
+            soon().await;
+            (status(&mina, &booking).await == "CONFIRMED").then_some(())
+        })
+        .await;
+    mina.must("cancel", json!({ "bookingId": booking["id"], "idempotencyKey": "x" }), "booking { status }").await;
+    stage
+        .drive_until("refunded", || async {
+            soon().await;
+            (status(&mina, &booking).await == "REFUNDED").then_some(())
+        })
+        .await;
+    assert_eq!(stage.number("SELECT key_no::bigint FROM refund").await, 2);
+
+    let leo = stage.buyer("leo");
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let hold = leo.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let asked = leo.checkout(&hold, "c", "pm_sim_requires_action").await["booking"].clone();
+    stage.age_holds().await;
+    stage.simulate(json!({ "faults": [kept("cancel")] })).await;
+    stage
+        .drive_until("voided", || async {
+            soon().await;
+            (leo.booking(&asked["id"]).await["payment"]["status"] == "VOIDED").then_some(())
+        })
+        .await;
+    stage.issue_tickets().await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_method_that_the_provider_turns_away_is_declined_at_once_and_another_may_be_tried() {
+    let stage = by_hand().await;
+    let mina = stage.buyer("mina");
+    let hall = stage.hall(1, 4, |_| {}).await;
+    let hold = mina.hold(&hall.event, "k", &["A-2"]).await["hold"]["id"].clone();
+    let refused = mina.checkout(&hold, "c1", "pm_sim_no_such_method").await;
+    assert_eq!(refused["userErrors"][0]["code"], "PAYMENT_DECLINED", "{refused}");
+    assert_eq!(refused["userErrors"][0]["holdStillActive"], true);
+    assert_eq!(mina.checkout(&hold, "c2", "pm_card_visa").await["booking"]["status"], "CONFIRMED");
+    stage.issue_tickets().await;
+    stage.finish().await;
+}

@@ -210,6 +210,8 @@ async fn a_slow_provider_is_pending_then_confirmed_and_a_lost_reply_too() {
         assert!(["PAYMENT_PENDING", "CONFIRMED"].contains(&paid["booking"]["status"].as_str().unwrap()));
         let again = mina.checkout(&hold, "c", method).await;
         assert_eq!(again["booking"]["id"], paid["booking"]["id"]);
+        let operation = |payload: &Value| payload["booking"]["payment"]["operationId"].clone();
+        assert_eq!(operation(&again), operation(&paid), "a time-out is not a decline: the same operation");
         eventually(method, || async {
             (mina.booking(&paid["booking"]["id"]).await["status"] == "CONFIRMED").then_some(())
         })
@@ -282,5 +284,55 @@ async fn a_failed_capture_gives_the_seats_back() {
     assert_eq!((code(&failed), failed["booking"]["status"].as_str()), ("PAYMENT_DECLINED", Some("FAILED")));
     assert_eq!(failed["userErrors"][0]["holdStillActive"], false);
     assert_eq!(stage.number("SELECT count(*) FROM event_seat WHERE status = 'AVAILABLE'").await, 5);
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_that_races_its_confirmation_and_another_has_one_end_and_one_refund() {
+    let stage = Stage::with(Setup { checkout_wait_ms: 1, ..crate::holds::two_servers() }).await;
+    let hall = stage.hall(1, 5, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let booking = mina.checkout(&hold, "c", "pm_sim_slow_100").await["booking"]["id"].clone();
+    let racing = (0..12).map(|n| {
+        let (api, booking) = (stage.buyer_at(n % 2, "mina"), booking.clone());
+        async move {
+            let input = json!({ "bookingId": booking, "idempotencyKey": format!("x{n}") });
+            eventually("cancelled, by this one or another", || async {
+                let payload = api.mutate("cancel", input.clone(), "replayed booking { status }").await;
+                match payload["userErrors"][0]["code"].as_str() {
+                    None => Some(payload["replayed"] == false),
+                    Some("NOT_CANCELLABLE") => None,
+                    Some(other) => panic!("{other}: {payload}"),
+                }
+            })
+            .await
+        }
+    });
+    let first = futures_util::future::join_all(racing).await.into_iter().filter(|first| *first).count();
+    assert_eq!(first, 1);
+    let done = eventually("refunded", || async {
+        let read = mina.booking(&booking).await;
+        (read["status"] == "REFUNDED").then_some(read)
+    })
+    .await;
+    assert_eq!(done["refunds"].as_array().unwrap().len(), 1);
+    assert_eq!(stage.calls("refund"), 1);
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admissions_of_a_booking_cancelled_twice_come_back_once() {
+    let stage = Stage::new().await;
+    let hall = stage.club(10, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let input = json!({ "eventId": hall.event, "idempotencyKey": "k", "admissions": [{ "tierId": hall.tiers[0].1, "quantity": 3 }] });
+    let hold = mina.must("holdSeats", input, "hold { id }").await["hold"]["id"].clone();
+    let booking = mina.checkout(&hold, "c", "pm_card_visa").await["booking"]["id"].clone();
+    assert_eq!(stage.number("SELECT available::bigint FROM event_tier").await, 7);
+    for key in ["x", "x", "y"] {
+        mina.must("cancel", json!({ "bookingId": booking, "idempotencyKey": key }), "booking { status }").await;
+    }
+    assert_eq!(stage.number("SELECT available::bigint FROM event_tier").await, 10);
     stage.finish().await;
 }

@@ -213,6 +213,7 @@ async fn partial_refunds_in_parallel_never_give_back_more_than_was_captured() {
             amount_minor,
             currency: row.currency,
             reason: parterre_entity::RefundReason::Other,
+            stray_of: None,
         };
         let made = create_refund(&tx, new).await.unwrap();
         tx.commit().await.unwrap();
@@ -240,6 +241,7 @@ async fn answers_that_are_not_definite_are_unknown_until_a_look_up_and_never_fai
         let faults = json!({ "faults": [
             { "endpoint": "capture", "status": status, "done": true },
             { "endpoint": "retrieve", "status": 503 }, { "endpoint": "retrieve", "status": 503 },
+            { "endpoint": "retrieve", "status": 503 },
         ] });
         reqwest::Client::new()
             .post(format!("{}/faults", stage.config.stripe_api_base))
@@ -253,10 +255,12 @@ async fn answers_that_are_not_definite_are_unknown_until_a_look_up_and_never_fai
         stage.age_holds().await;
         let taken = stage.buyer("leo").hold(&hall.event, "k", &["A-1"]).await;
         assert_eq!(taken["userErrors"][0]["code"], "SEATS_UNAVAILABLE", "the seats are protected past any deadline");
-        let seen = mina.booking(&pending["booking"]["id"]).await;
-        if seen["payment"]["status"] == "UNKNOWN" {
-            assert!(seen["payment"]["unknownSince"].is_string());
-        }
+        let seen = eventually("it is told as not known", || async {
+            let payment = mina.booking(&pending["booking"]["id"]).await["payment"].clone();
+            (payment["status"] == "UNKNOWN").then_some(payment)
+        })
+        .await;
+        assert!(seen["unknownSince"].is_string() && seen["nextCheckAt"].is_string(), "{seen}");
         eventually("confirmed by a look-up", || async {
             let status = mina.booking(&pending["booking"]["id"]).await["status"].clone();
             assert_ne!(status, "FAILED");

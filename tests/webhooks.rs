@@ -159,3 +159,118 @@ async fn forged_stale_and_odd_webhooks_change_nothing() {
     assert_eq!(mina.booking(&booking["id"]).await, before, "a report is a reason to look, never a fact");
     stage.finish().await;
 }
+
+/// A payment whose create was done and whose reply was lost, on a stage whose workers are run by hand.
+async fn lost_create(stage: &Stage, buyer: &Api, method: &str) -> (Value, String) {
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let hold = buyer.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    stage.simulate(json!({ "faults": [{ "endpoint": "create", "dropped": true }] })).await;
+    let booking = buyer.checkout(&hold, "c", method).await["booking"].clone();
+    assert_eq!(booking["status"], "PAYMENT_PENDING");
+    let operation = booking["payment"]["operationId"].as_str().unwrap().to_owned();
+    (booking, operation)
+}
+
+fn about(id: &str, operation: &str) -> String {
+    let object =
+        json!({ "object": "payment_intent", "status": "succeeded", "metadata": { "operation_id": operation } });
+    json!({ "id": id, "type": "payment_intent.succeeded", "data": { "object": object } }).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_before_our_own_commit_is_kept_and_done_with_later() {
+    let stage = Stage::with(Setup { workers: false, checkout_wait_ms: 300, ..Setup::default() }).await;
+    let mina = stage.buyer("mina");
+    let (booking, operation) = lost_create(&stage, &mina, "pm_card_visa").await;
+    // As if our commit were not there yet.
+    stage.execute("UPDATE payment SET operation_id = 'not yet ' || operation_id, next_check_at = clock_timestamp() + interval '1 hour'").await;
+    deliver(&stage, vec![about("evt_early", &operation)]).await;
+    let bookings = &stage.servers[0].app.services.bookings;
+    assert_eq!(bookings.process_webhooks().await.unwrap(), 0);
+    let kept = "SELECT count(*) FROM webhook_inbox WHERE processed_at IS NULL AND attempts = 1";
+    assert_eq!(stage.number(kept).await, 1);
+    stage.execute("UPDATE payment SET operation_id = replace(operation_id, 'not yet ', '')").await;
+    stage.execute("UPDATE webhook_inbox SET next_look_at = clock_timestamp()").await;
+    assert_eq!(bookings.process_webhooks().await.unwrap(), 1);
+    stage
+        .drive_until("confirmed", || async {
+            (mina.booking(&booking["id"]).await["status"] == "CONFIRMED").then_some(())
+        })
+        .await;
+    stage.issue_tickets().await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_late_reports_at_once_make_one_refund_and_identical_confirmations_one_transition_and_one_message() {
+    let stage = Stage::with(Setup { checkout_wait_ms: 50, ..crate::holds::two_servers() }).await;
+    let (mina, leo, ada) = (stage.buyer("mina"), stage.buyer("leo"), stage.buyer("ada"));
+    let hall = stage.hall(1, 9, |_| {}).await;
+    let late = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let late = mina.checkout(&late, "c", "pm_sim_collects_at_once_700").await["booking"].clone();
+    stage.age_holds().await;
+    assert_eq!(ada.hold(&hall.event, "k", &["A-1"]).await["userErrors"], json!([]));
+    let operation = late["payment"]["operationId"].as_str().unwrap();
+    let five =
+        || (0..5).map(|n| deliver(&stage, vec![about(&format!("evt_{n}"), operation), about("evt_same", operation)]));
+    futures_util::future::join_all(five()).await;
+    let back = eventually("refunded", || async {
+        let read = mina.booking(&late["id"]).await;
+        (read["status"] == "REFUNDED").then_some(read)
+    })
+    .await;
+    futures_util::future::join_all(five()).await;
+    assert_eq!(back["refunds"].as_array().unwrap().len(), 1);
+    assert_eq!(stage.calls("refund"), 1);
+
+    let paid = leo.hold(&hall.event, "k", &["A-5"]).await["hold"]["id"].clone();
+    let confirmed = leo.checkout(&paid, "c", "pm_sim_slow_60").await["booking"].clone();
+    let operation = confirmed["payment"]["operationId"].as_str().unwrap();
+    let three = (0..3).map(|n| deliver(&stage, vec![about(&format!("evt_c{n}"), operation)]));
+    futures_util::future::join_all(three).await;
+    eventually("confirmed, and told", || async {
+        (stage.number("SELECT count(*) FROM notification WHERE kind = 'CONFIRMED' AND status = 'SENT'").await == 1)
+            .then_some(())
+    })
+    .await;
+    let told = "SELECT count(*) FROM outbox WHERE topic = 'booking' AND payload ->> 'to' = 'CONFIRMED'";
+    assert_eq!(stage.number(told).await, 1, "one transition");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_payment_with_our_operation_id_backs_nothing_and_goes_back() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let mina = stage.buyer("mina");
+    let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
+    let booking = mina.checkout(&hold, "c", "pm_card_visa").await["booking"].clone();
+    stage.issue_tickets().await;
+    let operation = booking["payment"]["operationId"].as_str().unwrap();
+    for method in ["pm_card_visa", "pm_sim_collects_at_once_0"] {
+        let order = [
+            ("amount", "2500"),
+            ("currency", "eur"),
+            ("payment_method", method),
+            ("metadata[operation_id]", operation),
+        ];
+        let url = format!("{}/v1/payment_intents", stage.config.stripe_api_base);
+        let request = reqwest::Client::new().post(url).header("Idempotency-Key", method).form(&order);
+        assert!(request.send().await.unwrap().status().is_success());
+    }
+    let bookings = &stage.servers[0].app.services.bookings;
+    let now = bookings.now().await.unwrap();
+    let range = (now - chrono::Duration::hours(1), now + chrono::Duration::hours(1));
+    let report = bookings.reconcile(range.0, range.1).await.unwrap();
+    assert_eq!((report.repaired.len(), report.unexplained.len()), (2, 0), "{report:?}");
+    let done = stage
+        .drive_until("the second payment's money is back", || async {
+            let read = mina.booking(&booking["id"]).await;
+            (read["refunds"][0]["status"] == "SUCCEEDED").then_some(read)
+        })
+        .await;
+    assert_eq!((&done["status"], &done["refunds"][0]["reason"]), (&json!("CONFIRMED"), &json!("DUPLICATE_CHARGE")));
+    let again = bookings.reconcile(range.0, range.1).await.unwrap();
+    assert_eq!((again.repaired.len(), again.unexplained.len()), (0, 0), "{again:?}");
+    stage.finish().await;
+}

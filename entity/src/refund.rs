@@ -18,6 +18,7 @@ pub struct Model {
     pub amount_minor: i64,
     pub currency: String,
     pub reason: RefundReason,
+    pub stray_of: Option<String>,
     pub provider_id: Option<String>,
     pub first_sent_at: Option<DateTimeUtc>,
     pub key_no: i16,

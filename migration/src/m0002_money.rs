@@ -16,6 +16,9 @@ impl MigrationTrait for Migration {
             .get_connection()
             .execute_unprepared(
                 "DROP TABLE notification, job;
+                 DROP INDEX payment_due, payment_due_unknown;
+                 CREATE INDEX payment_due ON payment (next_check_at) WHERE next_check_at IS NOT NULL;
+                 ALTER TABLE refund DROP COLUMN stray_of;
                  DROP INDEX payment_review, payment_unknown, payment_event, payment_created;
                  ALTER TABLE refund DROP COLUMN key_used_at, DROP COLUMN missed_at, DROP COLUMN escalated_at;
                  ALTER TABLE payment DROP COLUMN key_used_at, DROP COLUMN captured_minor, DROP COLUMN captured_currency,

@@ -12,6 +12,9 @@ ALTER TABLE payment
     ADD COLUMN escalated_at      timestamptz;
 UPDATE payment SET captured_minor = amount_minor, captured_currency = currency WHERE status = 'CAPTURED';
 ALTER TABLE payment ADD CHECK (status <> 'CAPTURED' OR (captured_minor IS NOT NULL AND captured_currency IS NOT NULL));
+DROP INDEX payment_due;
+CREATE INDEX payment_due ON payment (next_check_at) WHERE next_check_at IS NOT NULL AND status <> 'UNKNOWN';
+CREATE INDEX payment_due_unknown ON payment (next_check_at) WHERE next_check_at IS NOT NULL AND status = 'UNKNOWN';
 CREATE INDEX payment_review ON payment (id) WHERE status = 'NEEDS_REVIEW';
 CREATE INDEX payment_unknown ON payment (unknown_since) WHERE status = 'UNKNOWN';
 CREATE INDEX payment_event ON payment (event_id, id);
@@ -21,6 +24,11 @@ COMMENT ON COLUMN payment.captured_minor IS 'what the provider collected; differ
 COMMENT ON COLUMN payment.captured_currency IS 'ISO 4217, of captured_minor';
 COMMENT ON COLUMN payment.give_back IS 'a person decided that whatever money moved goes back';
 COMMENT ON COLUMN payment.escalated_at IS 'when a person was last called about it';
+
+-- A stray: money that the provider took a second time under our operation id, given back beside the booking's own money.
+ALTER TABLE refund ADD COLUMN stray_of text;
+COMMENT ON COLUMN refund.stray_of IS 'the provider''s id of a second payment with our operation id, which this refund gives back; else NULL';
+CREATE UNIQUE INDEX refund_stray ON refund (stray_of) WHERE stray_of IS NOT NULL AND status <> 'FAILED';
 
 ALTER TABLE refund
     ADD COLUMN key_used_at  timestamptz,

@@ -76,6 +76,12 @@ const OF_ALL: &[Check] = &[
            AND state_change < clock_timestamp() - interval '5 seconds'",
     },
     Check {
+        invariant: "I8: what committed is delivered",
+        statement: "SELECT cursor.consumer FROM outbox_cursor AS cursor WHERE cursor.consumer IN ('relay', 'tickets')
+           AND EXISTS (SELECT FROM outbox WHERE (outbox.xid, outbox.id) > (cursor.xid, cursor.id)
+                       AND outbox.created_at < clock_timestamp() - make_interval(secs => greatest($1, 300)))",
+    },
+    Check {
         invariant: "no outbox row was set aside",
         statement: "SELECT consumer || ' ' || xid::text || ' ' || id || ' ' || error FROM outbox_quarantine",
     },
@@ -120,6 +126,19 @@ const OF_EVENTS: &[Check] = &[
     Check {
         invariant: "I4: one booking of a hold is confirmed",
         statement: "SELECT hold_id::text FROM booking WHERE event_id = ANY($2) AND status = 'CONFIRMED' GROUP BY hold_id HAVING count(*) > 1",
+    },
+    Check {
+        invariant: "I4: one capture of a hold backs a booking",
+        statement: "SELECT booking.hold_id::text FROM booking JOIN payment ON payment.booking_id = booking.id
+         WHERE booking.event_id = ANY($2) AND payment.status = 'CAPTURED' AND booking.status IN ('CONFIRMED', 'CANCELLING', 'CANCELLED')
+         GROUP BY booking.hold_id HAVING count(*) > 1",
+    },
+    Check {
+        invariant: "I5: a cancelled booking has the refund of its terms",
+        statement: "SELECT booking.id::text FROM booking JOIN payment ON payment.booking_id = booking.id
+         WHERE booking.event_id = ANY($2) AND booking.cancelled_at IS NOT NULL AND payment.status = 'CAPTURED'
+           AND booking.total_minor * booking.refund_ppm >= 1000 * 1000000::bigint
+           AND NOT EXISTS (SELECT FROM refund WHERE refund.booking_id = booking.id AND refund.status <> 'FAILED' AND stray_of IS NULL)",
     },
     Check {
         invariant: "I5: money has a booking, or goes back",
@@ -170,6 +189,7 @@ const OF_EVENTS: &[Check] = &[
     Check {
         invariant: "I4: refunds that have not failed do not exceed what was captured",
         statement: "SELECT payment.id::text FROM payment JOIN refund ON refund.payment_id = payment.id AND refund.status <> 'FAILED'
+           AND refund.stray_of IS NULL
          WHERE payment.event_id = ANY($2)
          GROUP BY payment.id HAVING sum(refund.amount_minor) > payment.captured_minor",
     },

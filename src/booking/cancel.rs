@@ -1,10 +1,10 @@
 //! Cancelling a booking under its frozen terms: tickets revoked, a refund saved, seats back on sale or withdrawn, in one
 //! transaction. When the money is back is the refund's matter.
 
+use super::refunds;
 use super::rules::BookingEvent;
-use super::store::{self, BookingError, Why, known_key, lock_event, remember_key, step, tell_money};
+use super::store::{self, BookingError, Why, known_key, lock_event, remember_key, step};
 use super::tickets;
-use super::timeline::{Entry, note};
 use super::{CancelRefusal, CancelRequest};
 use crate::bus::SeatsDelta;
 use crate::db::{self, Db, Transaction};
@@ -12,9 +12,7 @@ use crate::inventory::{self, Items, Shift};
 use crate::payment::{self, NewRefund};
 use crate::sql;
 use chrono::{DateTime, Utc};
-use parterre_entity::{
-    BookingId, BookingState, EventId, PaymentState, RefundReason, RefundState, TimelineKind, booking,
-};
+use parterre_entity::{BookingId, BookingState, EventId, PaymentState, RefundReason, booking};
 use sea_orm::FromQueryResult;
 use std::sync::Arc;
 
@@ -140,12 +138,10 @@ async fn save_refund(
         amount_minor,
         currency: row.currency.clone(),
         reason,
+        stray_of: None,
     };
-    payment::create_refund(tx, new)
-        .await?
-        .ok_or_else(|| sea_orm::DbErr::Custom(format!("booking {}: more would be given back than was paid", row.id)))?;
-    tell_money(tx, (row.id, row.event_id), serde_json::json!({ "refund": "REQUESTED" })).await?;
-    let entry =
-        Entry { kind: TimelineKind::Refund, from: None, to: RefundState::Requested.as_str(), cause, detail: None };
-    note(&**tx, row.id, entry).await.map_err(BookingError::from)
+    if refunds::request(tx, new, cause).await? {
+        return Ok(());
+    }
+    Err(sea_orm::DbErr::Custom(format!("booking {}: more would be given back than was paid", row.id)).into())
 }

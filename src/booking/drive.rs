@@ -22,26 +22,37 @@ use parterre_entity::{
 use sea_orm::{DbErr, EntityTrait};
 use std::sync::Arc;
 
+/// From the first create of a payment to the last: no hold is longer than a day.
+const CREATED_WITHIN: Duration = Duration::hours(26);
+
 /// Steps a payment takes in one go: send, capture, and what may come between.
 const STEPS_MAX: usize = 6;
+
+/// Payments whose outcome is not known that are looked at together.
+pub const UNKNOWN_AT_ONCE: u32 = 4;
 
 impl Bookings {
     /// Moves a payment on as far as it goes, if it is due and nobody else is at it.
     pub async fn drive(&self, payment: PaymentId) -> Result<(), BookingError> {
         let Some(lease) = Lease::take(&self.db, Leased::Payment(payment)).await? else { return Ok(()) };
         let result = self.drive_leased(payment).await;
-        if result.is_err() {
-            payment::postpone(&self.db, payment).await?;
-        }
+        // The lease is given back whatever happens: a payment that nobody may touch is worse than one tried too soon.
+        let postponed = if result.is_err() { payment::postpone(&self.db, payment).await } else { Ok(()) };
         lease.release().await?;
+        postponed?;
         result
     }
 
     async fn drive_leased(&self, id: PaymentId) -> Result<(), BookingError> {
-        for _ in 0..STEPS_MAX {
+        for step in 0..STEPS_MAX {
             let row = payment_row::Entity::find_by_id(id).one(self.db.pool()).await?;
             let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("payment {id}")))?;
-            if row.next_check_at.is_none_or(|due| due > crate::clock::now() + Duration::seconds(1)) {
+            // That it is due at first was judged with the lease, by the database's clock.
+            let is_due = match row.next_check_at {
+                Some(due) => step == 0 || due <= db::clock(self.db.pool()).await? + Duration::seconds(1),
+                None => false,
+            };
+            if !is_due {
                 return Ok(());
             }
             let goes_on = match (row.status, row.unknown_step) {
@@ -259,7 +270,7 @@ impl Bookings {
             self.provider.retrieve(id).await.map(Some)
         } else {
             let from = row.first_sent_at.unwrap_or(row.created_at) - Duration::minutes(5);
-            self.provider.find(&row.operation_id, from).await
+            self.provider.find(&row.operation_id, (from, from + CREATED_WITHIN)).await
         }
     }
 
@@ -322,13 +333,32 @@ impl Bookings {
         Ok(())
     }
 
-    /// Starts driving what is due, as much of it as there is room for. Returns how much was started: nothing while the
-    /// provider is down.
+    /// Starts driving everything that is due. Returns how much was started.
     pub async fn drive_due(&self) -> Result<usize, BookingError> {
+        Ok(self.drive_known().await? + self.look_for_unknown().await?)
+    }
+
+    /// Starts driving payments whose outcome is not known, a few at a time, so that those who pay have the provider to
+    /// themselves. Returns how much was started: nothing while the provider is down.
+    pub async fn look_for_unknown(&self) -> Result<usize, BookingError> {
         if !self.provider.is_up() {
             return Ok(0);
         }
-        let payments = payment::due(&self.db, 64).await?;
+        let payments = payment::due(&self.db, true, UNKNOWN_AT_ONCE.into()).await?;
+        let count = payments.len();
+        for payment in payments {
+            self.start(move |bookings| async move { bookings.drive(payment).await }).await;
+        }
+        Ok(count)
+    }
+
+    /// Starts driving payments and refunds that are due and whose state is known, as much of it as there is room for.
+    /// Returns how much was started: nothing while the provider is down.
+    pub async fn drive_known(&self) -> Result<usize, BookingError> {
+        if !self.provider.is_up() {
+            return Ok(0);
+        }
+        let payments = payment::due(&self.db, false, 64).await?;
         let due_refunds = payment::due_refunds(&self.db, 64).await?;
         let count = payments.len() + due_refunds.len();
         for payment in payments {

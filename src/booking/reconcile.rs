@@ -2,14 +2,15 @@
 //! what it finds, repairs what it can, and finds nothing the second time.
 
 use super::store::BookingError;
-use super::{Bookings, tickets};
+use super::strays::StrayError;
+use super::{Bookings, refunds, tickets};
 use crate::db::{Single, repeating};
 use crate::payment::{self, CallError, Intent, NewRefund, Standing};
 use crate::sql;
 use chrono::{DateTime, Utc};
 use parterre_entity::{BookingId, PaymentId, PaymentState, RefundReason, payment as payment_row};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, FromQueryResult, QueryFilter};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What a reconciliation found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct Report {
     pub unexplained: Vec<String>,
 }
 
+/// How long a payment may take from our row to the provider's list.
+const LIST_LAG: chrono::Duration = chrono::Duration::minutes(15);
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
@@ -31,6 +35,15 @@ pub enum ReconcileError {
     /// A repair failed.
     #[error(transparent)]
     Booking(#[from] BookingError),
+}
+
+impl From<StrayError> for ReconcileError {
+    fn from(error: StrayError) -> Self {
+        match error {
+            StrayError::Provider(error) => Self::Provider(error),
+            StrayError::Booking(error) => Self::Booking(error),
+        }
+    }
 }
 
 impl From<DbErr> for ReconcileError {
@@ -43,10 +56,12 @@ impl Bookings {
     /// Compares payments created in a range of time with the provider's list, and sweeps everything that is open.
     pub async fn reconcile(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Report, ReconcileError> {
         let mut report = Report { woken: self.wake_open().await?, ..Report::default() };
-        let listed = self.provider.list(from, to).await?;
-        self.compare(&listed, (from, to), &mut report).await?;
+        // What needs no provider first: it may be down.
         self.refund_money_without_seats(&mut report).await?;
         self.issue_missing_tickets(&mut report).await?;
+        self.wake.wake();
+        let listed = self.provider.list(from, to).await?;
+        self.compare(&listed, (from, to), &mut report).await?;
         self.wake.wake();
         Ok(report)
     }
@@ -68,17 +83,29 @@ impl Bookings {
             .await?;
         let mut ours: HashMap<String, payment_row::Model> =
             ours.into_iter().map(|row| (row.operation_id.clone(), row)).collect();
+        let mut seen = HashSet::new();
         for intent in listed {
-            let known = intent.operation_id.as_ref().and_then(|operation| ours.remove(operation));
-            match known {
-                None => report.unexplained.push(format!(
+            let known = intent.operation_id.as_ref().and_then(|operation| ours.get(operation));
+            let Some(row) = known else {
+                report.unexplained.push(format!(
                     "the provider has {} of {} {}, which we do not",
                     intent.provider_id, intent.amount_minor, intent.currency
-                )),
-                Some(row) => self.compare_one(&row, intent, report).await?,
+                ));
+                continue;
+            };
+            // One that can't be compared now must not keep the others from it.
+            if let Err(error) = self.compare_one(row, intent, report).await {
+                tracing::warn!(payment.id = %row.id, %error, "a payment could not be reconciled yet");
+                report.unexplained.push(format!("payment {} could not be reconciled: {error}", row.id));
+            }
+            if row.provider_id.as_ref().is_none_or(|known| *known == intent.provider_id) {
+                seen.insert(row.id);
             }
         }
-        for row in ours.into_values().filter(|row| row.status == PaymentState::Captured && row.created_at >= from) {
+        ours.retain(|_, row| row.status == PaymentState::Captured && !seen.contains(&row.id));
+        // The list may have been read before a young one came into being.
+        let old = |row: &payment_row::Model| row.created_at >= from && row.created_at <= to - LIST_LAG;
+        for row in ours.into_values().filter(old) {
             report.unexplained.push(format!("payment {} is captured here and not in the provider's list", row.id));
         }
         Ok(())
@@ -90,6 +117,12 @@ impl Bookings {
         intent: &Intent,
         report: &mut Report,
     ) -> Result<(), ReconcileError> {
+        if row.provider_id.as_ref().is_some_and(|known| *known != intent.provider_id) {
+            if let Some(done) = self.give_stray_back(row.id, intent).await? {
+                report.repaired.push(format!("{} is a second one of payment {}: {done}", intent.provider_id, row.id));
+            }
+            return Ok(());
+        }
         let over = matches!(row.status, PaymentState::Declined | PaymentState::Failed | PaymentState::Voided);
         let differs = match intent.standing {
             Standing::Captured => !matches!(row.status, PaymentState::Captured | PaymentState::NeedsReview),
@@ -100,6 +133,14 @@ impl Bookings {
             let note = format!("payment {} was {} here and {:?} at the provider", row.id, row.status, intent.standing);
             tracing::warn!(payment.id = %row.id, note, "reconciliation repaired a difference");
             report.repaired.push(note);
+        }
+        let captured = (row.captured_minor, row.captured_currency.as_deref());
+        let collected = (Some(intent.amount_minor), Some(intent.currency.as_str()));
+        if intent.standing == Standing::Captured && row.status == PaymentState::Captured && captured != collected {
+            report.unexplained.push(format!(
+                "payment {} collected {} {} at the provider, and not what is written here",
+                row.id, intent.amount_minor, intent.currency
+            ));
         }
         let gone = matches!(intent.standing, Standing::Declined | Standing::Cancelled);
         if gone && row.status == PaymentState::Captured {
@@ -120,7 +161,7 @@ impl Bookings {
         let rows = Row::find_by_statement(sql!(
             "SELECT booking.id AS booking_id, payment.id AS payment_id FROM booking JOIN payment ON payment.booking_id = booking.id
              WHERE booking.status = 'REFUND_REQUIRED' AND payment.status = 'CAPTURED'
-               AND NOT EXISTS (SELECT FROM refund WHERE refund.booking_id = booking.id AND refund.status <> 'FAILED')"
+               AND NOT EXISTS (SELECT FROM refund WHERE refund.booking_id = booking.id AND refund.status <> 'FAILED' AND stray_of IS NULL)"
         ))
         .all(self.db.pool())
         .await?;
@@ -134,16 +175,17 @@ impl Bookings {
                     payment: paid.id,
                     booking: paid.booking_id,
                     event: paid.event_id,
-                    amount_minor: paid.amount_minor,
-                    currency: paid.currency,
+                    amount_minor: paid.captured_minor.unwrap_or(paid.amount_minor),
+                    currency: paid.captured_currency.unwrap_or(paid.currency),
                     reason: RefundReason::Other,
+                    stray_of: None,
                 };
-                let made = payment::create_refund(&tx, new).await?;
+                let made = refunds::request(&tx, new, "reconciliation").await?;
                 tx.commit().await?;
                 Ok::<_, BookingError>(made)
             })
             .await?;
-            if made.is_some() {
+            if made {
                 report.repaired.push(format!("booking {} had money without seats and no refund", row.booking_id));
             }
         }

@@ -15,13 +15,31 @@ use crate::sql;
 use parterre_entity::{BookingState, RefundId, RefundState, TimelineKind, payment as payment_row, refund};
 use sea_orm::{DbErr, EntityTrait, FromQueryResult};
 
+/// Saves a refund and tells of it. Returns whether there was anything to give back.
+pub(super) async fn request(tx: &Transaction, new: NewRefund, cause: &'static str) -> Result<bool, DbErr> {
+    let (booking, event) = (new.booking, new.event);
+    let Some(id) = payment::create_refund(tx, new).await? else { return Ok(false) };
+    let what = serde_json::json!({ "refund": RefundState::Requested.as_str(), "id": id });
+    tell_money(tx, (booking, event), what).await?;
+    let to = RefundState::Requested.as_str();
+    note(&**tx, booking, Entry { kind: TimelineKind::Refund, from: None, to, cause, detail: None }).await?;
+    Ok(true)
+}
+
 /// Moves a refund on, if it is due and nobody else is at it.
 pub(super) async fn drive(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
     let Some(lease) = Lease::take(&bookings.db, Leased::Refund(id)).await? else { return Ok(()) };
     let result = drive_leased(bookings, id).await;
+    // The lease is given back whatever happens.
+    let postponed =
+        if result.is_err() { payment::postpone_refund(&bookings.db, id, ERROR_PAUSE_SECONDS).await } else { Ok(()) };
     lease.release().await?;
+    postponed?;
     result
 }
+
+/// How long a refund rests after an error of our own.
+const ERROR_PAUSE_SECONDS: f64 = 5.0;
 
 /// How often a refund that succeeded is looked at again.
 const LOOK_AGAIN_SECONDS: f64 = 86_400.0;
@@ -33,7 +51,8 @@ pub(super) async fn look_at(bookings: &Bookings, id: RefundId, webhook: &str) ->
     let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
     let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
-    let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else { return Ok(false) };
+    let known = row.stray_of.clone().or_else(|| paid.and_then(|paid| paid.provider_id));
+    let Some(provider_payment_id) = known else { return Ok(false) };
     match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
         Ok(Some(found)) => {
             settle(bookings, id, (&found, Some(webhook))).await?;
@@ -48,7 +67,8 @@ async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingEr
     let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
     let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
-    let Some(provider_payment_id) = paid.and_then(|paid| paid.provider_id) else {
+    let known = row.stray_of.clone().or_else(|| paid.and_then(|paid| paid.provider_id));
+    let Some(provider_payment_id) = known else {
         return Err(DbErr::Custom(format!("refund {id} is of a payment that the provider does not know")).into());
     };
     if row.first_sent_at.is_some() || row.status == RefundState::Succeeded {
@@ -155,6 +175,7 @@ async fn settle(
         }
         if payment::next_refund(row.status, event).is_err() {
             tx.commit().await?;
+            payment::postpone_refund(&bookings.db, id, LOOK_AGAIN_SECONDS).await?;
             return Ok::<_, BookingError>(booking.id);
         }
         let changes = RefundChanges {
@@ -165,6 +186,8 @@ async fn settle(
         let to = payment::step_refund(&tx, &row, event, changes).await?;
         tell(&tx, &row, (row.status, to), "refund").await?;
         match to {
+            // A second payment's money is not the booking's.
+            _ if row.stray_of.is_some() && to != RefundState::Failed => {}
             RefundState::Succeeded if row.status != RefundState::Succeeded => {
                 let open = open_refunds(&tx, &row).await?;
                 if open == 0 && matches!(booking.status, BookingState::Cancelled | BookingState::RefundRequired) {
@@ -172,7 +195,7 @@ async fn settle(
                 }
             }
             RefundState::Failed if row.status != RefundState::Failed => {
-                if booking.status == BookingState::Refunded {
+                if booking.status == BookingState::Refunded && row.stray_of.is_none() {
                     step(&tx, &booking, BookingEvent::RefundFails, "refund_failed".into()).await?;
                 }
                 if let Some(paid) = paid {
@@ -183,8 +206,9 @@ async fn settle(
                         amount_minor: row.amount_minor,
                         currency: row.currency.clone(),
                         reason: row.reason,
+                        stray_of: row.stray_of.clone(),
                     };
-                    payment::create_refund(&tx, next).await?;
+                    request(&tx, next, "refund_failed").await?;
                 }
             }
             _ => {}
@@ -199,7 +223,7 @@ async fn settle(
 
 async fn open_refunds(tx: &Transaction, row: &refund::Model) -> Result<i64, DbErr> {
     let open = crate::db::Single::<i64>::find_by_statement(sql!(
-        "SELECT count(*) AS value FROM refund WHERE booking_id = $1 AND status IN ('REQUESTED', 'PENDING')",
+        "SELECT count(*) AS value FROM refund WHERE booking_id = $1 AND status IN ('REQUESTED', 'PENDING') AND stray_of IS NULL",
         row.booking_id
     ));
     Ok(open.one(&**tx).await?.map_or(0, |row| row.value))

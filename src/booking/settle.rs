@@ -3,6 +3,7 @@
 //! It acts on the provider's object as retrieved, under the locks of event, quota, hold, booking and payment, and can be
 //! run any number of times.
 
+use super::refunds;
 use super::rules::{self, BookingEvent, Settlement, View};
 use super::store::{self, BookingError, Why, step};
 use super::timeline::{Entry, note};
@@ -12,9 +13,10 @@ use crate::db::{self, Db, Transaction};
 use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
 use crate::payment::{self, Intent, NewRefund, PaymentChanges, PaymentEvent};
 use crate::sql;
+use chrono::{DateTime, Utc};
 use parterre_entity::{
-    BookingFailure, BookingId, EventState, HoldId, HoldState, PaymentId, PaymentState, RefundReason, TimelineKind,
-    booking, payment as payment_row,
+    BookingFailure, BookingId, EventState, HoldId, HoldState, PaymentId, PaymentState, PaymentStep, RefundReason,
+    TimelineKind, booking, payment as payment_row,
 };
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ pub(super) async fn settle(
         currency: &locked.payment.currency,
     };
     let settlement = rules::settle(&view, intent, now);
-    let deltas = apply(&tx, &locked, settlement, (intent, reporter.cause)).await?;
+    let deltas = apply(&tx, &locked, settlement, (intent, reporter.cause, now)).await?;
     let booking = locked.booking.id;
     if let Some(webhook) = reporter.webhook {
         webhooks::done_with(&tx, webhook).await?;
@@ -121,14 +123,22 @@ pub(super) async fn lock_all(tx: &Transaction, payment: PaymentId) -> Result<Loc
     })
 }
 
-/// Seconds until a payment that the provider is still at, or that waits for its buyer, is looked at again.
+/// Seconds until a payment that the provider is still at is looked at again.
 const WAIT_SECONDS: f64 = 2.0;
+
+/// Seconds until a payment that waits for its buyer is looked at again, should no webhook tell: rarer as it grows older,
+/// and in any case when the hold ends.
+fn ask_again_seconds(locked: &Locked, now: DateTime<Utc>) -> f64 {
+    let seconds = |time: chrono::Duration| i32::try_from(time.num_milliseconds()).map_or(f64::MAX, f64::from) / 1_000.0;
+    let growing = (seconds(now - locked.payment.created_at) / 4.0).clamp(WAIT_SECONDS, 30.0);
+    growing.min(seconds(locked.hold.deadline - now).max(WAIT_SECONDS))
+}
 
 async fn apply(
     tx: &Transaction,
     locked: &Locked,
     settlement: Settlement,
-    (intent, cause): (&Intent, &'static str),
+    (intent, cause, now): (&Intent, &'static str, DateTime<Utc>),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     let items = Items { event: locked.hold.event_id, hold: locked.hold.id, booking: Some(locked.booking.id) };
     // A decline may come without the provider's id of what it declined.
@@ -153,7 +163,8 @@ async fn apply(
         }
         Settlement::AskBuyer => {
             let next_action = intent.next_action.as_ref().and_then(|action| serde_json::to_value(action).ok());
-            let changes = PaymentChanges { check_in_seconds: Some(WAIT_SECONDS), next_action, ..known };
+            let changes =
+                PaymentChanges { check_in_seconds: Some(ask_again_seconds(locked, now)), next_action, ..known };
             move_payment(tx, locked, PaymentEvent::AskBuyer, (changes, cause)).await?;
             Ok(Vec::new())
         }
@@ -163,19 +174,16 @@ async fn apply(
             move_payment(tx, locked, PaymentEvent::Capture, (again, cause)).await?;
             Ok(Vec::new())
         }
-        Settlement::Confirm => {
-            move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-            step(tx, &locked.booking, BookingEvent::Confirm, cause.into()).await?;
-            let sold = inventory::shift(tx, items, Shift::Sell).await?;
-            sold.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
-        }
+        Settlement::Confirm => confirm(tx, locked, items, (intent, known, cause)).await,
         Settlement::ConfirmLate => confirm_late(tx, locked, items, (intent, known, cause)).await,
         Settlement::GiveBack(reason) => {
             move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
             give_back(tx, locked, items, (intent, reason, cause)).await
         }
         Settlement::Void(failure) => {
-            let now = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..known };
+            // A void that is under way, its answer not known, keeps its key and how old that is.
+            let begun = locked.payment.unknown_step == Some(PaymentStep::Void);
+            let now = PaymentChanges { check_in_seconds: Some(0.0), new_step: !begun, ..known };
             let voiding = locked.payment.status == PaymentState::Voiding;
             let voidable = payment::next(locked.payment.status, PaymentEvent::Void).is_ok();
             if voidable && !voiding {
@@ -210,6 +218,23 @@ async fn apply(
             Ok(Vec::new())
         }
     }
+}
+
+/// Sells the seats that were taken over.
+async fn confirm(
+    tx: &Transaction,
+    locked: &Locked,
+    items: Items,
+    (intent, known, cause): (&Intent, PaymentChanges, &'static str),
+) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+    move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
+    if let Ok(deltas) = inventory::shift(tx, items, Shift::Sell).await? {
+        step(tx, &locked.booking, BookingEvent::Confirm, cause.into()).await?;
+        return Ok(deltas);
+    }
+    // A confirmation that can't be, for whatever reason, is no loop: the money goes back, and people are told.
+    tracing::error!(booking.id = %locked.booking.id, "a paid booking does not have its seats");
+    give_back(tx, locked, items, (intent, RefundReason::SeatsLost, cause)).await
 }
 
 /// Takes the seats over: from here on the hold's deadline no longer matters. Not all there: the reservation is voided.
@@ -253,16 +278,24 @@ async fn confirm_late(
     (intent, known, cause): (&Intent, PaymentChanges, &'static str),
 ) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-    match inventory::sell_late(tx, items, &locked.hold.buyer).await? {
-        Ok(deltas) => {
-            let event =
-                if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
-            inventory::step(tx, &locked.hold, event).await?;
-            step(tx, &locked.booking, BookingEvent::Confirm, "late_payment".into()).await?;
-            Ok(deltas)
+    tx.execute_unprepared("SAVEPOINT late").await?;
+    let sold = match inventory::sell_late(tx, items, &locked.hold.buyer).await {
+        // The last line: a unique index says that a seat has an owner.
+        Err(error) if db::constraint(&error) == Some("hold_item_one_owner") => {
+            tracing::error!(hold.id = %items.hold, "late money was about to take a seat that has an owner");
+            Err(inventory::Gone)
         }
-        Err(inventory::Gone) => give_back(tx, locked, items, (intent, RefundReason::SeatsLost, cause)).await,
-    }
+        result => result?,
+    };
+    let Ok(deltas) = sold else {
+        // Also what it reclaimed to see whether it fits.
+        tx.execute_unprepared("ROLLBACK TO SAVEPOINT late").await?;
+        return give_back(tx, locked, items, (intent, RefundReason::SeatsLost, cause)).await;
+    };
+    let event = if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
+    inventory::step(tx, &locked.hold, event).await?;
+    step(tx, &locked.booking, BookingEvent::Confirm, "late_payment".into()).await?;
+    Ok(deltas)
 }
 
 /// Saves a refund of everything that was collected and says so. Seats that were taken over go back.
@@ -280,8 +313,9 @@ async fn give_back(
         amount_minor: intent.amount_minor,
         currency: intent.currency.clone(),
         reason,
+        stray_of: None,
     };
-    if payment::create_refund(tx, refund).await?.is_none() {
+    if !refunds::request(tx, refund, cause).await? {
         tracing::error!(payment.id = %locked.payment.id, "a payment without seats has been refunded already");
     }
     if locked.hold.status == HoldState::Converted && !locked.other_booking {

@@ -6,7 +6,7 @@ use super::store::BookingError;
 use crate::db::{Single, Transaction};
 use crate::sql;
 use parterre_entity::{PaymentId, RefundId};
-use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
+use sea_orm::{ConnectionTrait, DbErr, EntityTrait, FromQueryResult};
 
 /// Reports that a pass takes at the most.
 const A_PASS: i64 = 50;
@@ -52,9 +52,8 @@ impl Bookings {
         }
         let rows = Row::find_by_statement(sql!(
             "SELECT provider_event_id, payload FROM webhook_inbox
-             WHERE processed_at IS NULL AND next_look_at <= (SELECT clock_timestamp()) AND attempts < $1
-             ORDER BY next_look_at LIMIT $2",
-            ATTEMPTS_MAX,
+             WHERE processed_at IS NULL AND next_look_at <= (SELECT clock_timestamp())
+             ORDER BY next_look_at LIMIT $1",
             A_PASS
         ))
         .all(self.db.pool())
@@ -73,14 +72,35 @@ impl Bookings {
             self.db
                 .pool()
                 .execute_raw(sql!(
+                    // One that nothing is known about for days is kept, and not looked at any more.
                     "UPDATE webhook_inbox SET attempts = attempts + 1,
-                        next_look_at = clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 12)) / 4, 3600))
+                        next_look_at = CASE WHEN attempts + 1 >= $2 THEN 'infinity'
+                            ELSE clock_timestamp() + make_interval(secs => least(power(2, least(attempts, 12)) / 4, 3600)) END
                      WHERE provider_event_id = $1 AND processed_at IS NULL",
-                    id
+                    id,
+                    ATTEMPTS_MAX
                 ))
                 .await?;
         }
         Ok(done)
+    }
+
+    /// A report may be about a second payment with an operation id of ours. What can't be done now, reconciliation does.
+    async fn look_for_stray(&self, payment: PaymentId, provider_id: Option<String>) {
+        let Some(provider_id) = provider_id.filter(|id| !id.is_empty()) else { return };
+        let known = parterre_entity::payment::Entity::find_by_id(payment).one(self.db.pool()).await.ok().flatten();
+        let is_other = known.and_then(|row| row.provider_id).is_some_and(|known| known != provider_id);
+        if !is_other {
+            return;
+        }
+        match self.provider.retrieve(&provider_id).await {
+            Ok(intent) => {
+                if let Err(error) = self.give_stray_back(payment, &intent).await {
+                    tracing::warn!(payment.id = %payment, %error, "a second payment could not be given back yet");
+                }
+            }
+            Err(error) => tracing::warn!(payment.id = %payment, %error, "a second payment could not be read yet"),
+        }
     }
 
     /// Whether it was settled, and with that done with.
@@ -108,7 +128,10 @@ impl Bookings {
         .one(self.db.pool())
         .await?;
         match payment {
-            Some(row) => self.look_at(row.value, Reporter { cause: "webhook", webhook: Some(id) }).await,
+            Some(row) => {
+                self.look_for_stray(row.value, text("/data/object/id")).await;
+                self.look_at(row.value, Reporter { cause: "webhook", webhook: Some(id) }).await
+            }
             // It may be about a payment whose commit is not there yet: kept, and looked at again.
             None => Ok(false),
         }

@@ -174,15 +174,18 @@ async fn write(
         bump.seat(items.event, seat.section_no, (seat.seat_no, 'S', 0), -1);
     }
     for (tier, share) in tiers {
-        tx.execute_raw(sql!(
-            "UPDATE event_tier SET available = available - $3, held = held - $4, sold = sold + $3 + $4
-             WHERE event_id = $1 AND tier_no = $2",
-            items.event,
-            *tier,
-            share.returned,
-            share.held
-        ))
-        .await?;
+        let written = tx
+            .execute_raw(sql!(
+                "UPDATE event_tier SET available = available - $3, held = held - $4, sold = sold + $3 + $4
+                 WHERE event_id = $1 AND tier_no = $2",
+                items.event,
+                *tier,
+                share.returned,
+                share.held
+            ))
+            .await?
+            .rows_affected();
+        expect_rows("tiers sold late", 1, written)?;
         bump.tier(items.event, *tier, share.available - share.returned, -(share.returned + share.held));
     }
     tx.execute_raw(sql!(

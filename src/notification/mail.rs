@@ -45,6 +45,9 @@ pub enum TransportError {
 /// How long the mail server may take for one answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long a whole message may take: well under the time for which it is taken up.
+const SEND_WITHIN: Duration = Duration::from_mins(1);
+
 impl Transport {
     /// As configured; none if messages are not to be sent.
     pub fn of(config: &Config) -> Result<Option<Self>, TransportError> {
@@ -57,10 +60,11 @@ impl Transport {
 
     pub(super) async fn send(&self, id: Uuid, message: &Message) -> Outcome {
         match self {
-            Self::Smtp(server) => match server.send(message.clone()).await {
-                Ok(_) => Outcome::Sent,
-                Err(error) if error.is_permanent() => Outcome::Refused(error.to_string()),
-                Err(error) => Outcome::Later(error.to_string()),
+            Self::Smtp(server) => match tokio::time::timeout(SEND_WITHIN, server.send(message.clone())).await {
+                Err(_) => Outcome::Later("the mail server took too long".to_owned()),
+                Ok(Ok(_)) => Outcome::Sent,
+                Ok(Err(error)) if refuses_the_message(&error) => Outcome::Refused(error.to_string()),
+                Ok(Err(error)) => Outcome::Later(error.to_string()),
             },
             Self::Folder(folder) => {
                 // Written beside and moved into place, so that nobody reads half a message.
@@ -74,6 +78,12 @@ impl Transport {
             }
         }
     }
+}
+
+/// Whether the server will never take this message. Anything else, also a password it does not accept, may be put right,
+/// and then the message should go out.
+fn refuses_the_message(error: &smtp::Error) -> bool {
+    error.status().is_some_and(|code| (550..=553).contains(&u16::from(code)))
 }
 
 /// Writes the mail: text and HTML with the codes inline, and the tickets as a PDF.

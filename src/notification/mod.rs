@@ -22,7 +22,7 @@ use crate::config::Secret;
 use crate::db::{Db, Transaction};
 use crate::outbox::{Consumer, Row};
 use async_trait::async_trait;
-use futures_util::{StreamExt, stream};
+use futures_util::future::join_all;
 use lettre::message::Mailbox;
 use sea_orm::DbErr;
 use store::{Outcome, Waiting};
@@ -68,7 +68,7 @@ impl Consumer for Notifier {
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
         for row in rows {
             if let Some((kind, booking, subject)) = message_of(row) {
-                store::insert(transaction, (kind, booking, subject)).await?;
+                store::insert(transaction, (kind, booking, subject), row).await?;
             }
         }
         Ok(())
@@ -119,9 +119,6 @@ pub struct Parts {
     pub ticket_secret: Secret,
 }
 
-/// Messages sent at once.
-const AT_ONCE: usize = 4;
-
 impl Mailer {
     /// Over its parts.
     pub fn new(parts: Parts) -> Result<Self, TransportError> {
@@ -134,8 +131,7 @@ impl Mailer {
     pub async fn send_some(&self) -> Result<usize, DbErr> {
         let waiting = store::take_due(&self.db).await?;
         let count = waiting.len();
-        let results: Vec<_> =
-            stream::iter(waiting).map(|message| self.send_one(message)).buffer_unordered(AT_ONCE).collect().await;
+        let results = join_all(waiting.into_iter().map(|message| self.send_one(message))).await;
         results.into_iter().collect::<Result<Vec<()>, DbErr>>()?;
         Ok(count)
     }

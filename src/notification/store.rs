@@ -2,6 +2,7 @@
 
 use super::Kind;
 use crate::db::{Db, Transaction};
+use crate::outbox::Row;
 use crate::sql;
 use parterre_entity::BookingId;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
@@ -45,22 +46,35 @@ impl Outcome {
     }
 }
 
-/// Saves a message to be sent, unless it was saved before.
-pub(super) async fn insert(tx: &Transaction, (kind, booking, subject): (Kind, Uuid, Uuid)) -> Result<(), DbErr> {
+/// How long a transition is news: whoever switches messages on later does not write to every buyer there ever was.
+const NEWS_DAYS: i32 = 3;
+
+/// Saves a message to be sent, unless it was saved before or is no news any more.
+pub(super) async fn insert(
+    tx: &Transaction,
+    (kind, booking, subject): (Kind, Uuid, Uuid),
+    told: &Row,
+) -> Result<(), DbErr> {
     tx.execute_raw(sql!(
         "INSERT INTO notification (id, booking_id, kind, subject_id, status, next_try_at)
-         VALUES ($1, $2, $3, $4, 'WAITING', clock_timestamp()) ON CONFLICT (kind, subject_id) DO NOTHING",
+         SELECT $1, $2, $3, $4, 'WAITING', clock_timestamp()
+         WHERE EXISTS (SELECT FROM outbox WHERE xid = $5::text::xid8 AND id = $6
+                       AND created_at > clock_timestamp() - make_interval(days => $7))
+         ON CONFLICT (kind, subject_id) DO NOTHING",
         Uuid::now_v7(),
         booking,
         kind.as_str(),
-        subject
+        subject,
+        told.position.xid.to_string(),
+        told.position.id,
+        NEWS_DAYS
     ))
     .await
     .map(drop)
 }
 
-/// Messages taken up at once.
-const BATCH: i64 = 20;
+/// Messages taken up at once, and sent together.
+const BATCH: i64 = 4;
 /// How long whoever took a message up has it for itself: longer than sending takes.
 const TAKEN_SECONDS: f64 = 120.0;
 

@@ -15,10 +15,22 @@ const FAILURES_MAX: u32 = 5;
 const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(20);
 
+type Breaker = StateMachine<ConsecutiveFailures<Exponential>, Log>;
+
+/// What a call does. Each kind has its own breaker: a provider that can be read and takes no money is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Looks.
+    Read,
+    /// Moves money.
+    Write,
+}
+
 /// One for all calls of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
-    breaker: StateMachine<ConsecutiveFailures<Exponential>, Log>,
+    read_breaker: Breaker,
+    write_breaker: Breaker,
     reads: Arc<DefaultDirectRateLimiter>,
     writes: Arc<DefaultDirectRateLimiter>,
 }
@@ -27,13 +39,13 @@ impl Gate {
     /// The provider counts reads and writes apart, each up to so many a second.
     pub(super) fn new(calls_per_second: NonZeroU32) -> Self {
         let limiter = || Arc::new(RateLimiter::direct(Quota::per_second(calls_per_second)));
-        let policy = consecutive_failures(FAILURES_MAX, exponential(REST_MIN, REST_MAX));
-        Self { breaker: StateMachine::new(policy, Log), reads: limiter(), writes: limiter() }
+        let breaker = || StateMachine::new(consecutive_failures(FAILURES_MAX, exponential(REST_MIN, REST_MAX)), Log);
+        Self { read_breaker: breaker(), write_breaker: breaker(), reads: limiter(), writes: limiter() }
     }
 
     /// Whether the provider answers, as far as we know. After a rest, calls are let through to find out.
     pub(super) fn is_open(&self) -> bool {
-        self.breaker.is_call_permitted()
+        self.read_breaker.is_call_permitted() && self.write_breaker.is_call_permitted()
     }
 
     /// Waits for one's turn to read.
@@ -47,11 +59,15 @@ impl Gate {
     }
 
     /// Counts how a call ended: whether the provider answered at all, whatever it said.
-    pub(super) fn note(&self, answered: bool) {
+    pub(super) fn note(&self, kind: Kind, answered: bool) {
+        let breaker = match kind {
+            Kind::Read => &self.read_breaker,
+            Kind::Write => &self.write_breaker,
+        };
         if answered {
-            self.breaker.on_success();
+            breaker.on_success();
         } else {
-            self.breaker.on_error();
+            breaker.on_error();
         }
     }
 }
@@ -83,17 +99,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_of_failures_closes_the_gate_and_one_answer_in_between_does_not() {
+    fn a_row_of_failures_closes_the_gate_and_one_answer_of_the_same_kind_in_between_does_not() {
         let gate = Gate::new(NonZeroU32::MIN);
         for _ in 1..FAILURES_MAX {
-            gate.note(false);
+            gate.note(Kind::Write, false);
         }
-        gate.note(true);
+        gate.note(Kind::Write, true);
         for _ in 1..FAILURES_MAX {
-            gate.note(false);
+            gate.note(Kind::Write, false);
+            gate.note(Kind::Read, true);
             assert!(gate.is_open());
         }
-        gate.note(false);
+        gate.note(Kind::Write, false);
         assert!(!gate.is_open());
     }
 }

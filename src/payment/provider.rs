@@ -131,9 +131,15 @@ pub enum CallError {
         /// The provider's id of the payment.
         provider_id: Option<String>,
     },
-    /// An answer that is stored under its key and will be repeated: retrieve, then use the next key.
+    /// A failure that is stored under its key and will be repeated: retrieve, then use the next key.
     #[error("the provider failed and stored it: {0}")]
     Stored(String),
+    /// Turned away as malformed before anything began.
+    #[error("refused: {code}")]
+    Refused {
+        /// The provider's word for why.
+        code: String,
+    },
     /// No answer, or one that says nothing about this operation.
     #[error("no usable answer: {0}")]
     Unknown(String),
@@ -161,8 +167,13 @@ pub trait PaymentProvider: Send + Sync + std::fmt::Debug {
     /// The payment as it stands, by the provider's id.
     async fn retrieve(&self, provider_id: &str) -> Result<Intent, CallError>;
 
-    /// The payment of an operation id, by the provider's list over a time of creation. `None`: not in the list.
-    async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError>;
+    /// The payment of an operation id, by the provider's list over a time of creation, from and to. `None`: not in the
+    /// list.
+    async fn find(
+        &self,
+        operation_id: &str,
+        created: (DateTime<Utc>, DateTime<Utc>),
+    ) -> Result<Option<Intent>, CallError>;
 
     /// Every payment created in a range of time, newest first.
     async fn list(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Intent>, CallError>;

@@ -2,7 +2,7 @@
 //! for the leases, which are one statement each.
 
 use super::rules::{PaymentEvent, RefundEvent, next, next_refund};
-use crate::db::{Db, Single, Transaction};
+use crate::db::{Db, MAY_BE_LOST, Single, Transaction};
 use crate::sql;
 use chrono::{DateTime, Duration, Utc};
 use parterre_entity::{
@@ -159,16 +159,12 @@ pub async fn look_again(tx: &Transaction, id: PaymentId, changes: PaymentChanges
 
 /// Looks again at an open payment that the provider is still at: soon while it is young, at the latest in five minutes.
 pub async fn still_at_it(db: &Db, id: PaymentId, provider_id: &str) -> Result<(), DbErr> {
-    db.pool()
-        .execute_raw(sql!(
-            "UPDATE payment SET provider_id = coalesce(provider_id, $2), next_check_at = clock_timestamp() + make_interval(secs =>
-                 least(greatest(extract(epoch FROM clock_timestamp() - created_at)::float8 / 4, 2), 300))
-             WHERE id = $1 AND next_check_at IS NOT NULL",
-            id,
-            provider_id
-        ))
-        .await
-        .map(drop)
+    let statement = format!(
+        "UPDATE payment SET provider_id = coalesce(provider_id, $2), next_check_at = clock_timestamp() + make_interval(secs =>
+             least(greatest(extract(epoch FROM clock_timestamp() - created_at)::float8 / 4, 2), 300))
+         WHERE id = $1 AND next_check_at IS NOT NULL AND {MAY_BE_LOST}"
+    );
+    db.pool().execute_raw(sql!(statement, id, provider_id)).await.map(drop)
 }
 
 /// Leaves a locked payment alone: nothing is due any more.
@@ -247,26 +243,30 @@ pub struct NewRefund {
     pub currency: String,
     /// Why.
     pub reason: RefundReason,
+    /// The provider's id of a second payment with our operation id, if it is that one's money.
+    pub stray_of: Option<String>,
 }
 
-/// Saves a refund that is due at once, if no more is given back than was captured. The payment's row is locked.
+/// Saves a refund that is due at once, if no more is given back than was captured, and a stray payment only once. The
+/// payment's row is locked.
 pub async fn create_refund(tx: &Transaction, new: NewRefund) -> Result<Option<RefundId>, DbErr> {
     let id = RefundId::new();
     let written = tx
         .execute_raw(sql!(
             "INSERT INTO refund (id, booking_id, payment_id, event_id, operation_id, status, amount_minor, currency,
-                                 reason, next_check_at, created_at)
-             SELECT $1, $2, $3, $4, $5, 'REQUESTED', $6, $7, $8,
+                                 reason, stray_of, next_check_at, created_at)
+             SELECT $1, $2, $3, $4, $5, 'REQUESTED', $6, $7, $8, $9,
                 -- One that follows others that failed waits longer each time.
                 clock_timestamp() + make_interval(secs => (
                     SELECT CASE WHEN count(*) = 0 THEN 0 ELSE least(power(2, least(count(*), 12)), 3600) END
                     FROM refund WHERE payment_id = $3 AND status = 'FAILED')),
                 clock_timestamp()
              FROM payment
-             WHERE payment.id = $3 AND payment.status = 'CAPTURED'
-               AND payment.captured_currency = $7
-               AND $6 + (SELECT coalesce(sum(amount_minor), 0) FROM refund WHERE payment_id = $3 AND status <> 'FAILED')
-                   <= payment.captured_minor",
+             WHERE payment.id = $3 AND CASE WHEN $9 IS NULL
+                 THEN payment.status = 'CAPTURED' AND payment.captured_currency = $7 AND payment.captured_minor >= $6 +
+                     (SELECT coalesce(sum(amount_minor), 0) FROM refund
+                      WHERE payment_id = $3 AND status <> 'FAILED' AND stray_of IS NULL)
+                 ELSE NOT EXISTS (SELECT FROM refund WHERE stray_of = $9 AND status <> 'FAILED') END",
             id,
             new.booking,
             new.payment,
@@ -274,7 +274,8 @@ pub async fn create_refund(tx: &Transaction, new: NewRefund) -> Result<Option<Re
             format!("rfd-{}", id.0.simple()),
             new.amount_minor,
             new.currency,
-            new.reason.as_str()
+            new.reason.as_str(),
+            new.stray_of
         ))
         .await?
         .rows_affected();
@@ -338,11 +339,13 @@ pub async fn note_missed_refund(tx: &Transaction, id: RefundId) -> Result<(), Db
         .map(drop)
 }
 
-/// Payments that are due and that nobody is at.
-pub async fn due(db: &Db, limit: i64) -> Result<Vec<PaymentId>, DbErr> {
+/// Payments that are due and that nobody is at; those whose outcome is not known are a list of their own, so that
+/// however many there are, nobody who pays waits behind them.
+pub async fn due(db: &Db, unknown: bool, limit: i64) -> Result<Vec<PaymentId>, DbErr> {
+    let which = if unknown { "=" } else { "<>" };
     let rows = Single::<PaymentId>::find_by_statement(sql!(
-        "SELECT id AS value FROM payment WHERE next_check_at <= (SELECT clock_timestamp())
-           AND (lease_until IS NULL OR lease_until <= (SELECT clock_timestamp())) ORDER BY next_check_at LIMIT $1",
+        format!("SELECT id AS value FROM payment WHERE next_check_at <= (SELECT clock_timestamp()) AND status {which} 'UNKNOWN'
+           AND (lease_until IS NULL OR lease_until <= (SELECT clock_timestamp())) ORDER BY next_check_at LIMIT $1"),
         limit
     ))
     .all(db.pool())

@@ -5,7 +5,7 @@
 //! fields are ignored; an unknown status reads as processing, so that nothing is concluded from it.
 
 use super::currency;
-use super::gate::Gate;
+use super::gate::{Gate, Kind};
 use super::provider::{
     CallError, Handle, Intent, NextAction, Order, PaymentProvider, ProviderRefund, RefundOrder, RefundStanding,
     Standing,
@@ -48,7 +48,7 @@ impl Stripe {
     ) -> Result<T, CallError> {
         let request =
             self.client.post(format!("{}{path}", self.base)).header("Idempotency-Key", idempotency_key).form(form);
-        self.send(request).await
+        self.send(Kind::Write, request).await
     }
 
     /// A page of the list of payments, newest first.
@@ -61,24 +61,29 @@ impl Stripe {
 
     async fn get<T: for<'de> Deserialize<'de>>(&self, path: &str, query: &[(&str, String)]) -> Result<T, CallError> {
         self.gate.read_turn().await;
-        let answer = self.send(self.client.get(format!("{}{path}", self.base)).query(query)).await;
+        let answer = self.send(Kind::Read, self.client.get(format!("{}{path}", self.base)).query(query)).await;
         // Only a call that may have done something is kept under its key.
         answer.map_err(|error| match error {
-            CallError::Stored(what) => CallError::Unknown(what),
+            CallError::Stored(what) | CallError::Refused { code: what } => CallError::Unknown(what),
             other => other,
         })
     }
 
-    async fn send<T: for<'de> Deserialize<'de>>(&self, request: reqwest::RequestBuilder) -> Result<T, CallError> {
+    async fn send<T: for<'de> Deserialize<'de>>(
+        &self,
+        kind: Kind,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T, CallError> {
         let answer = async {
             let response = request.bearer_auth(self.key.expose()).send().await?;
-            Ok::<_, reqwest::Error>((response.status(), response.bytes().await?))
+            let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
+            Ok::<_, reqwest::Error>((response.status(), replayed, response.bytes().await?))
         };
         let answer = answer.await;
         // A key that is not accepted is as good as no provider: nothing can be paid.
         let usable = |status: StatusCode| !status.is_server_error() && !matches!(status.as_u16(), 401 | 403);
-        self.gate.note(answer.as_ref().is_ok_and(|(status, _)| usable(*status)));
-        let (status, body) = answer.map_err(|error| CallError::Unknown(error.without_url().to_string()))?;
+        self.gate.note(kind, answer.as_ref().is_ok_and(|(status, _, _)| usable(*status)));
+        let (status, replayed, body) = answer.map_err(|error| CallError::Unknown(error.without_url().to_string()))?;
         if status.is_success() {
             return serde_json::from_slice(&body)
                 .map_err(|error| CallError::Unknown(format!("an answer that can't be read: {error}")));
@@ -88,8 +93,16 @@ impl Stripe {
             let code = error.decline_code.or(error.code).unwrap_or_else(|| "card_declined".to_owned());
             return Err(CallError::Declined { code, provider_id: error.payment_intent.map(|intent| intent.id) });
         }
-        let what = format!("{status} {}", error.code.or(error.kind).unwrap_or_default());
-        Err(if status.is_server_error() { CallError::Stored(what) } else { CallError::Unknown(what) })
+        // A key keeps the outcome of what began to be done, also a refusal; what was turned away before is not kept, and
+        // a gateway's answer says nothing of it. A repeated answer says so itself.
+        let kept = replayed || !matches!(status.as_u16(), 401 | 403 | 409 | 429 | 502..=504);
+        let refused = matches!(status.as_u16(), 400 | 404) && error.kind.as_deref() == Some("invalid_request_error");
+        let code = error.code.or(error.kind).unwrap_or_default();
+        if refused && error.payment_intent.is_none() {
+            return Err(CallError::Refused { code });
+        }
+        let what = format!("{status} {code}");
+        Err(if kept { CallError::Stored(what) } else { CallError::Unknown(what) })
     }
 }
 
@@ -241,6 +254,14 @@ fn pair(key: &str, value: impl Into<String>) -> (String, String) {
     (key.to_owned(), value.into())
 }
 
+/// A refusal of a step of a payment that is there proves nothing about it; its key keeps it.
+fn kept_refusal(error: CallError) -> CallError {
+    match error {
+        CallError::Refused { code } => CallError::Stored(code),
+        other => other,
+    }
+}
+
 /// Pages of a list, of a hundred each, that are read before giving up.
 const PAGES_MAX: usize = 1_000;
 
@@ -278,19 +299,25 @@ impl PaymentProvider for Stripe {
             None => form.push(pair("automatic_payment_methods[allow_redirects]", "never")),
         }
         let key = idempotency_key(&order.operation_id, "create", order.key_no);
-        self.post::<WireIntent>("/v1/payment_intents", &key, &form).await.map(Intent::from)
+        let answer = self.post::<WireIntent>("/v1/payment_intents", &key, &form).await;
+        // Turned away before there was a payment: as good as a decline, another method may be tried. Should a payment
+        // turn up all the same, it is voided.
+        answer.map(Intent::from).map_err(|error| match error {
+            CallError::Refused { code } => CallError::Declined { code, provider_id: None },
+            other => other,
+        })
     }
 
     async fn capture(&self, payment: &Handle) -> Result<Intent, CallError> {
         let key = idempotency_key(&payment.operation_id, "capture", payment.key_no);
         let path = format!("/v1/payment_intents/{}/capture", payment.provider_id);
-        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from)
+        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from).map_err(kept_refusal)
     }
 
     async fn void(&self, payment: &Handle) -> Result<Intent, CallError> {
         let key = idempotency_key(&payment.operation_id, "void", payment.key_no);
         let path = format!("/v1/payment_intents/{}/cancel", payment.provider_id);
-        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from)
+        self.post::<WireIntent>(&path, &key, &[]).await.map(Intent::from).map_err(kept_refusal)
     }
 
     async fn retrieve(&self, provider_id: &str) -> Result<Intent, CallError> {
@@ -302,10 +329,15 @@ impl PaymentProvider for Stripe {
         .map(Intent::from)
     }
 
-    async fn find(&self, operation_id: &str, created_from: DateTime<Utc>) -> Result<Option<Intent>, CallError> {
+    async fn find(
+        &self,
+        operation_id: &str,
+        (from, to): (DateTime<Utc>, DateTime<Utc>),
+    ) -> Result<Option<Intent>, CallError> {
+        let range = [("created[gte]", from.timestamp().to_string()), ("created[lte]", to.timestamp().to_string())];
         let mut after = None;
         for _ in 0..PAGES_MAX {
-            let page = self.page(&[("created[gte]", created_from.timestamp().to_string())], after).await?;
+            let page = self.page(&range, after).await?;
             after = page.data.last().map(|intent| intent.id.clone());
             let is_it = |intent: &WireIntent| intent.metadata.get("operation_id").is_some_and(|id| id == operation_id);
             match page.data.into_iter().find(is_it) {
@@ -340,7 +372,7 @@ impl PaymentProvider for Stripe {
             pair("metadata[operation_id]", &order.operation_id),
         ];
         let key = idempotency_key(&order.operation_id, "refund", order.key_no);
-        self.post::<WireRefund>("/v1/refunds", &key, &form).await.map(ProviderRefund::from)
+        self.post::<WireRefund>("/v1/refunds", &key, &form).await.map(ProviderRefund::from).map_err(kept_refusal)
     }
 
     async fn find_refund(

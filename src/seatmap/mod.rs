@@ -70,6 +70,16 @@ impl SeatMaps {
         self.live.try_get_with(event, load).await.map(Some)
     }
 
+    /// I11: what the maps in use show at a version that is not what the database has at it.
+    pub async fn differences(&self) -> Result<Vec<String>, DbErr> {
+        let mut found = Vec::new();
+        for (event, projection) in &self.live {
+            let differences = projection.differences(&self.db).await?;
+            found.extend(differences.into_iter().map(|what| format!("{event}: {what}")));
+        }
+        Ok(found)
+    }
+
     async fn listen(self, mut hints: tokio::sync::broadcast::Receiver<Hint>) {
         loop {
             let hint = tokio::select! {

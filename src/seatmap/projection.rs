@@ -154,6 +154,12 @@ impl Projection {
         }
     }
 
+    /// What of the map is not what the database has at the same version, for the auditor.
+    pub(super) async fn differences(&self, db: &Db) -> Result<Vec<String>, DbErr> {
+        let (loaded, _) = load(db, self.event, None).await?;
+        Ok(self.state().differences(&loaded))
+    }
+
     /// What one seat shows.
     #[must_use]
     pub fn letter(&self, seat: i32) -> Option<char> {

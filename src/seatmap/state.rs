@@ -207,6 +207,20 @@ impl State {
         self.deadlines.first().map(|(until_ms, _)| *until_ms)
     }
 
+    /// Seats and tiers that are not what was loaded although their version is the same: there must be none.
+    #[must_use]
+    pub fn differences(&self, loaded: &Loaded) -> Vec<String> {
+        let same = |cell: &Cell| self.versions.get(&cell.section) == loaded.versions.get(&cell.section);
+        let seats = loaded
+            .cells
+            .iter()
+            .filter(|(number, cell)| same(cell) && self.cell(**number) != Some(**cell))
+            .map(|(number, cell)| format!("seat {number} is {cell:?} and shown from {:?}", self.cell(*number)));
+        let tiers = (self.tiers_version == loaded.tiers_version && self.tiers != loaded.tiers)
+            .then(|| format!("tiers are {:?} and shown as {:?}", loaded.tiers, self.tiers));
+        seats.chain(tiers).collect()
+    }
+
     /// What readers were not told yet. Told now.
     pub fn take_dirty(&mut self) -> Option<Dirty> {
         let dirty = std::mem::take(&mut self.dirty);
@@ -316,6 +330,25 @@ mod tests {
         state.take_dirty();
         state.apply(delta(1, 11, &[(2, 'A', 0)]), 1_001);
         assert_eq!(state.take_dirty().unwrap().seats, BTreeMap::from([(2, 'A')]));
+    }
+
+    #[test]
+    fn equal_versions_with_other_statuses_are_told_apart_from_a_map_that_is_behind() {
+        let cell = Cell { letter: 'A', until_ms: 0, section: 0 };
+        let loaded = Loaded {
+            versions: [(0, 3)].into(),
+            cells: [(0, cell), (1, cell)].into(),
+            tiers_version: 1,
+            tiers: [(0, 5)].into(),
+        };
+        let state = State::new(&loaded, 0);
+        assert_eq!(state.differences(&loaded), Vec::<String>::new());
+        let mut wrong = loaded.clone();
+        wrong.cells.insert(1, Cell { letter: 'S', ..cell });
+        wrong.tiers.insert(0, 4);
+        assert_eq!(state.differences(&wrong).len(), 2);
+        let newer = Loaded { versions: [(0, 4)].into(), tiers_version: 2, ..wrong };
+        assert_eq!(state.differences(&newer), Vec::<String>::new(), "behind is no violation");
     }
 
     #[test]

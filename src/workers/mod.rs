@@ -2,7 +2,8 @@
 //! Woken by a signal, and by a clock in case the signal was lost.
 
 use crate::app::App;
-use crate::booking::{Bookings, ReconcileError};
+use crate::auditor::Violation;
+use crate::booking::{Bookings, ReconcileError, UNKNOWN_AT_ONCE};
 use crate::db::Db;
 use crate::discovery::{Indexer, Pass};
 use crate::outbox::{Progress, consume};
@@ -50,7 +51,15 @@ pub fn start(app: &App) {
     let bookings = app.services.bookings.clone();
     run(app, ("payments", Duration::from_millis(500), app.services.bookings.waker().clone()), move || {
         let bookings = bookings.clone();
-        async move { bookings.drive_due().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
+        async move { bookings.drive_known().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
+    });
+    // Half of the provider's rate at the most: the other half is for those who pay.
+    let per_second = f64::from(app.config.stripe_calls_per_second.get()) / 2.0;
+    let rest = Duration::from_secs_f64(f64::from(UNKNOWN_AT_ONCE) / per_second);
+    let bookings = app.services.bookings.clone();
+    run(app, ("unknown_payments", rest, Wake::default()), move || {
+        let bookings = bookings.clone();
+        async move { bookings.look_for_unknown().await.map(|_| Next::Later) }
     });
     let bookings = app.services.bookings.clone();
     run(app, ("webhooks", Duration::from_secs(1), app.webhook_wake.clone()), move || {
@@ -78,11 +87,14 @@ pub fn start(app: &App) {
         let db = db.clone();
         async move { crate::payment::watch(&db, minutes).await.map(|_| Next::Later) }
     });
-    let db = app.db.clone();
+    let (db, maps) = (app.db.clone(), app.services.seat_maps.clone());
     run(app, ("auditor", Duration::from_mins(1), Wake::default()), move || {
-        let db = db.clone();
+        let (db, maps) = (db.clone(), maps.clone());
         async move {
-            let violations = crate::auditor::check(&db, chrono::Duration::seconds(60)).await?;
+            let mut violations = crate::auditor::check(&db, chrono::Duration::seconds(60)).await?;
+            let differences = maps.differences().await?;
+            let invariant = "I11: snapshot and deltas are the database at that version";
+            violations.extend(differences.into_iter().map(|what| Violation { invariant, what }));
             metrics::gauge!("parterre_invariant_violations")
                 .set(f64::from(u32::try_from(violations.len()).unwrap_or(u32::MAX)));
             for violation in violations {

@@ -91,12 +91,12 @@ pub const HOLD: &str = "replayed hold { id status expiresAt total { amount curre
     items { quantity unitPrice { amount } seat { seatId status } tier { name } } }";
 pub const BOOKING_FIELDS: &str = "id code version status total { amount currency }
     items { quantity seat { seatId } } tickets { id status code qrSvg seat { seatId } }
-    payment { status operationId declineCode unknownSince nextAction { redirectUrl } }
+    payment { status operationId declineCode unknownSince nextCheckAt nextAction { redirectUrl } }
     refunds { status amount { amount } reason } timeline { kind from to cause }
     cancellation { allowed refundNow { amount } }";
 pub const BOOKING: &str = "replayed booking { id code version status total { amount currency }
     items { quantity seat { seatId } } tickets { id status code qrSvg seat { seatId } }
-    payment { status operationId declineCode unknownSince nextAction { redirectUrl } }
+    payment { status operationId declineCode unknownSince nextCheckAt nextAction { redirectUrl } }
     refunds { status amount { amount } reason } timeline { kind from to cause }
     cancellation { allowed refundNow { amount } } }";
 

@@ -6,7 +6,7 @@ use super::ledger::{Book, Fault, Intent, Kept, Refund};
 use super::webhooks;
 use axum::body::Body;
 use axum::extract::{Form, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Json, Response};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -27,6 +27,9 @@ pub(super) async fn create(
         else {
             return Err(refused(400, "parameter_missing", None));
         };
+        if form.get("payment_method").is_some_and(|method| method == "pm_sim_no_such_method") {
+            return Err(refused(404, "resource_missing", None));
+        }
         let id = book.id("pi");
         let mut intent = Intent {
             id: id.clone(),
@@ -297,9 +300,15 @@ async fn run(
     let (mut status, mut body) = match result {
         Ok(object) => {
             webhooks::send(&simulator, kind_of(&object), &object, how.webhooks);
+            tell_later(&simulator, &object, how);
             (200, object)
         }
-        Err((status, body)) => (status, body),
+        Err((status, body)) => {
+            if let Some(object) = body.pointer("/error/payment_intent").filter(|_| status == 402) {
+                webhooks::send(&simulator, "payment_intent.payment_failed", object, how.webhooks);
+            }
+            (status, body)
+        }
     };
     if how.reply == Reply::StoredError {
         (status, body) = (status_of_fault, json!({ "error": { "type": "api_error" } }));
@@ -327,6 +336,31 @@ async fn run(
     }
 }
 
+/// What time alone does to an object is told when it happens: money that comes by itself, a refund that turns out to
+/// have failed.
+fn tell_later(simulator: &Simulator, object: &Value, how: Behaviour) {
+    let Some(id) = object.get("id").and_then(Value::as_str).map(str::to_owned) else { return };
+    let simulator = simulator.clone();
+    let wait_ms = {
+        let book = simulator.book();
+        let at_ms = book.intents.get(&id).and_then(|intent| intent.collects_at_ms);
+        let at_ms = at_ms.or_else(|| book.refunds.get(&id).and_then(|refund| refund.fails_at_ms));
+        at_ms.map(|at_ms| u64::try_from(at_ms - book.now_ms()).unwrap_or(0))
+    };
+    let Some(wait_ms) = wait_ms else { return };
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(wait_ms + 1)).await;
+        let changed = simulator.change(|book| {
+            settle_time(book);
+            let intent = book.intents.get(&id).map(|intent| intent_json(intent, ""));
+            intent.or_else(|| book.refunds.get(&id).map(refund_json))
+        });
+        if let Some(object) = changed {
+            webhooks::send(&simulator, kind_of(&object), &object, how.webhooks);
+        }
+    });
+}
+
 /// A call that is being answered: until its caller has the answer, or is gone.
 struct Running {
     simulator: Simulator,
@@ -347,7 +381,9 @@ fn begin(book: &mut Book, key: &str, call: &Call) -> Result<Option<Fault>, Respo
         if kept.request != call.request {
             return Err(failure(400, &json!({ "error": { "type": "idempotency_error" } })));
         }
-        return Err(failure(kept.status, &kept.body));
+        let mut again = failure(kept.status, &kept.body);
+        again.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+        return Err(again);
     }
     if !book.running.insert(key.to_owned()) {
         return Err(failure(
