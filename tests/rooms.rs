@@ -163,10 +163,11 @@ fn rules_are_pure() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Who writes which tables. Found by the statements: `INSERT INTO t`, `UPDATE t`, `DELETE FROM t`.
+/// Who writes which tables. Found by the statements: `INSERT INTO t`, `UPDATE t`, `DELETE FROM t`. The benchmark makes up
+/// rows in a database of its own.
 #[test]
 fn tables_have_one_writer() {
-    let owners: [(&str, &[&str]); 14] = [
+    let owners: [(&str, &[&str]); 15] = [
         ("event_quota", &["inventory"]),
         ("idempotency", &["inventory", "booking"]),
         ("event_seat", &["inventory"]),
@@ -180,10 +181,11 @@ fn tables_have_one_writer() {
         ("payment", &["payment"]),
         ("refund", &["payment"]),
         ("outbox", &["outbox"]),
+        ("notification", &["notification"]),
         ("event", &["catalogue"]),
     ];
     let mut wrong = Vec::new();
-    for file in sources(Path::new("src")) {
+    for file in sources(Path::new("src")).into_iter().filter(|file| !file.ends_with("bench.rs")) {
         let source = std::fs::read_to_string(&file).unwrap();
         for (table, rooms) in owners {
             let in_room = rooms.iter().any(|room| file.starts_with(Path::new("src").join(room)));

@@ -28,9 +28,6 @@ const CREATED_WITHIN: Duration = Duration::hours(26);
 /// Steps a payment takes in one go: send, capture, and what may come between.
 const STEPS_MAX: usize = 6;
 
-/// Payments whose outcome is not known that are looked at together.
-pub const UNKNOWN_AT_ONCE: u32 = 4;
-
 impl Bookings {
     /// Moves a payment on as far as it goes, if it is due and nobody else is at it.
     pub async fn drive(&self, payment: PaymentId) -> Result<(), BookingError> {
@@ -335,16 +332,16 @@ impl Bookings {
 
     /// Starts driving everything that is due. Returns how much was started.
     pub async fn drive_due(&self) -> Result<usize, BookingError> {
-        Ok(self.drive_known().await? + self.look_for_unknown().await?)
+        Ok(self.drive_known().await? + self.look_for_unknown(64).await?)
     }
 
-    /// Starts driving payments whose outcome is not known, a few at a time, so that those who pay have the provider to
-    /// themselves. Returns how much was started: nothing while the provider is down.
-    pub async fn look_for_unknown(&self) -> Result<usize, BookingError> {
+    /// Starts driving so many payments whose outcome is not known. Returns how much was started: nothing while the
+    /// provider is down.
+    pub async fn look_for_unknown(&self, at_most: i64) -> Result<usize, BookingError> {
         if !self.provider.is_up() {
             return Ok(0);
         }
-        let payments = payment::due(&self.db, true, UNKNOWN_AT_ONCE.into()).await?;
+        let payments = payment::due(&self.db, true, at_most).await?;
         let count = payments.len();
         for payment in payments {
             self.start(move |bookings| async move { bookings.drive(payment).await }).await;

@@ -20,7 +20,6 @@ mod timeline;
 mod webhooks;
 
 pub use cancel::refund_now;
-pub use drive::UNKNOWN_AT_ONCE;
 pub use read::{Booking, Page};
 pub use reconcile::{ReconcileError, Report};
 pub use review::{Decided, Decision, Review, ReviewError};

@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::auditor::Violation;
-use crate::booking::{Bookings, ReconcileError, UNKNOWN_AT_ONCE};
+use crate::booking::{Bookings, ReconcileError};
 use crate::db::Db;
 use crate::discovery::{Indexer, Pass};
 use crate::outbox::{Progress, consume};
@@ -53,13 +53,12 @@ pub fn start(app: &App) {
         let bookings = bookings.clone();
         async move { bookings.drive_known().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
     });
-    // Half of the provider's rate at the most: the other half is for those who pay.
-    let per_second = f64::from(app.config.stripe_calls_per_second.get()) / 2.0;
-    let rest = Duration::from_secs_f64(f64::from(UNKNOWN_AT_ONCE) / per_second);
+    // One after the other, at a quarter of the provider's rate: the rest is for those who pay.
+    let rest = Duration::from_secs_f64(4.0 / f64::from(app.config.stripe_calls_per_second.get()));
     let bookings = app.services.bookings.clone();
     run(app, ("unknown_payments", rest, Wake::default()), move || {
         let bookings = bookings.clone();
-        async move { bookings.look_for_unknown().await.map(|_| Next::Later) }
+        async move { bookings.look_for_unknown(1).await.map(|_| Next::Later) }
     });
     let bookings = app.services.bookings.clone();
     run(app, ("webhooks", Duration::from_secs(1), app.webhook_wake.clone()), move || {
