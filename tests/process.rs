@@ -231,3 +231,39 @@ async fn creating_a_large_event_does_not_delay_the_map_of_another() {
     creating.await.unwrap();
     stage.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_simulator_of_its_own_keeps_its_ledger_over_a_kill() {
+    let ledger = std::env::temp_dir().join(format!("ledger-{}.json", uuid::Uuid::now_v7()));
+    let begin = async || {
+        let address = format!("127.0.0.1:{}", free_port().await);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_parterre"));
+        command.arg("simulator").env("SIMULATOR_LISTEN", &address).env("SIMULATOR_LEDGER", &ledger);
+        let child = command.stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+        let url = format!("http://{address}");
+        eventually("it answers", || async { reqwest::get(format!("{url}/ledger")).await.ok().map(drop) }).await;
+        (child, url)
+    };
+    let pay = async |url: &str| -> Value {
+        let order = [
+            ("amount", "2500"),
+            ("currency", "eur"),
+            ("payment_method", "pm_card_visa"),
+            ("metadata[operation_id]", "pay-1"),
+        ];
+        let request = reqwest::Client::new().post(format!("{url}/v1/payment_intents")).form(&order);
+        request.header("Idempotency-Key", "pay-1:create").send().await.unwrap().json().await.unwrap()
+    };
+    let (mut first, url) = begin().await;
+    let made = pay(&url).await;
+    assert_eq!(made["status"], "requires_capture");
+    first.kill().await.unwrap();
+    let (_second, url) = begin().await;
+    assert_eq!(pay(&url).await["id"], made["id"], "the key is remembered too");
+    let kept: Value = reqwest::get(format!("{url}/ledger")).await.unwrap().json().await.unwrap();
+    assert_eq!(
+        (kept["payments"].as_array().unwrap().len(), &kept["payments"][0]["operation_id"]),
+        (1, &json!("pay-1"))
+    );
+    std::fs::remove_file(&ledger).unwrap();
+}

@@ -39,11 +39,12 @@ fn draw(surface: &mut Surface<'_>, (regular, bold): (&Font, &Font), facts: &Fact
         opacity: NormalizedF32::ONE,
         rule: FillRule::NonZero,
     }));
-    let mut y = MARGIN + 16.0;
+    let mut y = MARGIN;
     let mut write = |surface: &mut Surface<'_>, font: &Font, size: f32, text: &str| {
         for line in wrapped(text, size) {
-            surface.draw_text(Point::from_xy(MARGIN, y), font.clone(), size, &line, false, TextDirection::Auto);
-            y += size * 1.35;
+            let baseline = Point::from_xy(MARGIN, y + size);
+            surface.draw_text(baseline, font.clone(), size, &line, false, TextDirection::Auto);
+            y += size * 1.4;
         }
     };
     write(surface, bold, 15.0, &facts.title);
