@@ -8,6 +8,7 @@ use crate::config::{Config, ConfigError};
 use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::{ApiSchema, Services, schema};
+use crate::http::OpenSockets;
 use crate::inventory::Inventory;
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
@@ -33,6 +34,8 @@ pub struct App {
     pub tokens: Tokens,
     /// Where tasks run that must not be dropped half way.
     pub tasks: TaskTracker,
+    /// How many sockets each account has open.
+    pub open_sockets: OpenSockets,
     /// Sends messages to buyers, if there is where to.
     pub mailer: Option<Mailer>,
     /// Ends everything.
@@ -133,6 +136,7 @@ impl App {
             schema,
             tokens,
             tasks,
+            open_sockets: OpenSockets::default(),
             mailer,
             shutdown,
             outbox_wake,

@@ -65,6 +65,9 @@ pub struct Config {
     /// Where clients reach this server
     #[arg(long, env = "PARTERRE_PUBLIC_URL", default_value = "http://127.0.0.1:8000")]
     pub public_url: String,
+    /// Origins of other pages that may call, such as `https://shop.example.com`, separated by commas
+    #[arg(long, env = "PARTERRE_ALLOWED_ORIGINS", value_delimiter = ',')]
+    pub allowed_origins: Vec<String>,
     /// The search index and other files that can be rebuilt
     #[arg(long, env = "PARTERRE_DATA", default_value = ".parterre/data")]
     pub data: PathBuf,

@@ -152,7 +152,7 @@ async fn sigterm_ends_a_server_within_its_time_also_with_open_sockets() {
     let hall = stage.hall(1, 3, |_| {}).await;
     let mut process = start(&stage).await;
     let mut sockets = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let mut socket = crate::support::Socket::open(&Api::new(&process.url, None)).await;
         socket
             .subscribe(
@@ -166,10 +166,14 @@ async fn sigterm_ends_a_server_within_its_time_also_with_open_sockets() {
     let started = Instant::now();
     let id = process.child.id().unwrap();
     Command::new("kill").arg("-TERM").arg(id.to_string()).status().await.unwrap();
+    for socket in &mut sockets {
+        assert_eq!(socket.closed().await, 1001, "told to go on elsewhere, not that it is over");
+    }
+    eprintln!("all were closed after {:?}", started.elapsed());
     let status =
         tokio::time::timeout(Duration::from_secs(25), process.child.wait()).await.expect("within 25 seconds").unwrap();
     assert!(status.success(), "{status}");
-    eprintln!("ended after {:?} with 20 open sockets", started.elapsed());
+    eprintln!("ended after {:?} with 100 open sockets", started.elapsed());
     stage.finish().await;
 }
 

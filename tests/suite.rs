@@ -15,6 +15,7 @@ mod access;
 mod audit;
 mod calloff;
 mod catalogue;
+mod clients;
 mod connections;
 mod contract;
 mod feed;

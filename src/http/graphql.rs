@@ -1,13 +1,12 @@
 //! GraphQL over HTTP: POST with JSON; GET for queries.
 
-use super::{claims, socket, viewer};
+use super::{claims, origin, socket, viewer};
 use crate::app::App;
-use crate::auth::Role;
+use crate::auth::{Claims, Role};
 use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Refused};
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables};
-use async_graphql_axum::GraphQLProtocol;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -17,20 +16,40 @@ use axum::response::{IntoResponse, Response};
 use parterre_schema::TopLevelCode;
 use serde::Deserialize;
 use serde_json::json;
+use std::time::Duration;
 
 /// Bytes of an ordinary body.
 const BODY_MAX: usize = 256 * 1024;
 /// Bytes of an organizer's: layouts are large.
 const ORGANIZER_BODY_MAX: usize = 16 * 1024 * 1024;
 
+/// A GraphQL request as JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
-    query: Option<String>,
+pub(super) struct Asked {
+    pub(super) query: Option<String>,
     #[serde(default)]
-    operation_name: Option<String>,
+    pub(super) operation_name: Option<String>,
     #[serde(default)]
-    variables: Option<serde_json::Value>,
+    pub(super) variables: Option<serde_json::Value>,
+    /// Kept for those who send it; must be an object.
+    #[serde(default)]
+    extensions: Option<serde_json::Value>,
+}
+
+impl Asked {
+    /// Whether each part is of its type.
+    fn check(self) -> Result<Self, String> {
+        let object =
+            |value: &Option<serde_json::Value>| value.as_ref().is_none_or(|value| value.is_object() || value.is_null());
+        if !object(&self.variables) {
+            return Err("variables must be an object".to_owned());
+        }
+        if !object(&self.extensions) {
+            return Err("extensions must be an object".to_owned());
+        }
+        Ok(self)
+    }
 }
 
 #[derive(Deserialize)]
@@ -39,66 +58,86 @@ pub(super) struct AskedByGet {
     query: Option<String>,
     operation_name: Option<String>,
     variables: Option<String>,
+    extensions: Option<String>,
+}
+
+impl TryFrom<AskedByGet> for Asked {
+    type Error = String;
+
+    fn try_from(asked: AskedByGet) -> Result<Self, String> {
+        let read = |name: &str, text: Option<String>| {
+            let given = text.filter(|text| !text.is_empty());
+            given
+                .map(|text| serde_json::from_str(&text))
+                .transpose()
+                .map_err(|error| format!("{name} is not JSON: {error}"))
+        };
+        let (variables, extensions) = (read("variables", asked.variables)?, read("extensions", asked.extensions)?);
+        Self { query: asked.query, operation_name: asked.operation_name, variables, extensions }.check()
+    }
+}
+
+/// Why a body is refused.
+pub(super) type BadBody = (StatusCode, TopLevelCode, String);
+
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
+
+/// Reads a request's body, of a size that its sender may send.
+pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body: Body) -> Result<Asked, BadBody> {
+    let bad = |status, message: String| (status, TopLevelCode::BadUserInput, message);
+    if !is_json(headers) {
+        return Err(bad(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json".to_owned()));
+    }
+    let organizer = claims.is_some_and(|claims| claims.role == Role::Organizer);
+    let limit = if organizer { ORGANIZER_BODY_MAX } else { BODY_MAX };
+    let too_large = || bad(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has at most {limit} bytes"));
+    let told = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if told.is_some_and(|told| told > limit) {
+        return Err(too_large());
+    }
+    let Ok(read) = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, limit)).await else {
+        return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive".to_owned()));
+    };
+    let bytes = read.map_err(|_| too_large())?;
+    let asked: Asked = serde_json::from_slice(&bytes)
+        .map_err(|error| bad(StatusCode::BAD_REQUEST, format!("the body is not a GraphQL request as JSON: {error}")))?;
+    asked.check().map_err(|message| bad(StatusCode::BAD_REQUEST, message))
 }
 
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let accept = Accept::of(&headers);
-    if !is_json(&headers) {
-        return accept.refuse(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            TopLevelCode::BadUserInput,
-            "send Content-Type: application/json",
-        );
+    if !origin::is_allowed(&app.config, &headers) {
+        return accept.refuse(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED);
     }
     let claims = claims(&app, &headers);
-    let organizer = claims.as_ref().is_some_and(|claims| claims.role == Role::Organizer);
-    let limit = if organizer { ORGANIZER_BODY_MAX } else { BODY_MAX };
-    let Ok(bytes) = axum::body::to_bytes(body, limit).await else {
-        let message = format!("the body has at most {limit} bytes");
-        return accept.refuse(StatusCode::PAYLOAD_TOO_LARGE, TopLevelCode::BadUserInput, &message);
-    };
-    let asked: Asked = match serde_json::from_slice(&bytes) {
-        Ok(asked) => asked,
-        Err(error) => {
-            let message = format!("the body is not a GraphQL request as JSON: {error}");
-            return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, &message);
-        }
-    };
-    run(app, accept, claims, asked, false).await
+    match read_body(&headers, claims.as_deref(), body).await {
+        Ok(asked) => run(app, accept, claims, asked, false).await,
+        Err((status, code, message)) => accept.refuse(status, code, &message),
+    }
 }
 
 pub(super) async fn get(
     State(app): State<App>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-    protocol: Result<GraphQLProtocol, StatusCode>,
     Query(asked): Query<AskedByGet>,
 ) -> Response {
-    match (upgrade, protocol) {
-        (Ok(upgrade), Ok(protocol)) => return socket::open(app, upgrade, protocol),
-        (Ok(_), Err(status)) => return status.into_response(),
-        (Err(_), _) => {}
-    }
     let accept = Accept::of(&headers);
-    let variables = match asked.variables.as_deref().map(serde_json::from_str).transpose() {
-        Ok(variables) => variables,
-        Err(error) => {
-            let message = format!("variables is not JSON: {error}");
-            return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, &message);
-        }
-    };
+    if !origin::is_allowed(&app.config, &headers) {
+        return accept.refuse(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED);
+    }
+    if let Ok(upgrade) = upgrade {
+        return socket::open(app, upgrade);
+    }
     let claims = claims(&app, &headers);
-    let asked = Asked { query: asked.query, operation_name: asked.operation_name, variables };
-    run(app, accept, claims, asked, true).await
+    match Asked::try_from(asked) {
+        Ok(asked) => run(app, accept, claims, asked, true).await,
+        Err(message) => accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, &message),
+    }
 }
 
-async fn run(
-    app: App,
-    accept: Accept,
-    claims: Option<std::sync::Arc<crate::auth::Claims>>,
-    asked: Asked,
-    by_get: bool,
-) -> Response {
+async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, asked: Asked, by_get: bool) -> Response {
     let Some(query) = asked.query else {
         return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, "a query is needed");
     };
@@ -115,7 +154,7 @@ async fn run(
             return response;
         }
         OperationType::Subscription => {
-            let message = "subscribe over WebSocket (graphql-transport-ws) at this address";
+            let message = "subscribe over WebSocket (graphql-transport-ws) at this address, or at /graphql/stream";
             return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message);
         }
         OperationType::Query | OperationType::Mutation => {}

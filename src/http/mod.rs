@@ -4,9 +4,14 @@
 //! a document is judged before it is executed. No rule of the box office is here.
 
 mod graphql;
+mod origin;
 mod page;
 mod socket;
+mod sse;
+mod streams;
 mod webhooks;
+
+pub use socket::OpenSockets;
 
 use crate::app::App;
 use crate::auth::{Claims, Role};
@@ -25,6 +30,7 @@ use tokio::net::TcpListener;
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/graphql", post(graphql::post).get(graphql::get))
+        .route("/graphql/stream", post(sse::post).get(sse::get))
         .route("/graphiql", get(page::graphiql))
         .route("/playground", get(page::to_graphiql))
         .route("/playground/{*file}", get(page::file))

@@ -1,87 +1,334 @@
-//! Subscriptions over WebSocket.
+//! Subscriptions over WebSocket, by the graphql-transport-ws protocol.
+//!
+//! Source: PROTOCOL.md of the graphql-ws project. Invariants: nothing runs before `connection_init` is acknowledged; a
+//! socket has a bounded number of streams and an account a bounded number of sockets; one who takes nothing for ten
+//! seconds, or is silent for thirty, is closed; the end of the token is the end of the socket.
 
-use super::graphql::{code_of, prepare, with_code};
-use super::{bearer, viewer};
+use super::bearer;
+use super::graphql::Asked;
+use super::streams::{Session, did_not_begin, refusal, subscribe};
 use crate::app::App;
-use crate::graphql::guard;
-use async_graphql::http::ALL_WEBSOCKET_PROTOCOLS;
-use async_graphql::parser::types::OperationType;
-use async_graphql::{Data, Executor, Request, Response as GraphqlResponse, ServerError};
-use async_graphql_axum::{GraphQLProtocol, GraphQLWebSocket};
-use axum::extract::ws::WebSocketUpgrade;
+use async_graphql::{Response as GraphqlResponse, ServerError};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{AbortHandle, BoxStream, SelectAll, abortable};
 use parterre_schema::TopLevelCode;
-use std::sync::Arc;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
+const PROTOCOL: &str = "graphql-transport-ws";
 /// Bytes of one message from a client.
 const MESSAGE_MAX: usize = 64 * 1024;
+/// How long a client may take to say who it is.
+const INIT_WITHIN: Duration = Duration::from_secs(3);
+/// How long a client may take for what is sent to it.
+const SEND_WITHIN: Duration = Duration::from_secs(10);
+/// How often a sign of life is asked for.
+const PING_EVERY: Duration = Duration::from_secs(12);
+/// How long a client may be silent.
+const SILENT_MAX: Duration = Duration::from_secs(30);
+/// Streams of one socket.
+const STREAMS_MAX: usize = 50;
+/// Sockets of one account in one process.
+const SOCKETS_MAX: usize = 50;
 
-pub(super) fn open(app: App, upgrade: WebSocketUpgrade, protocol: GraphQLProtocol) -> Response {
-    let upgrade = upgrade.protocols(ALL_WEBSOCKET_PROTOCOLS).read_buffer_size(4 * 1024).max_message_size(MESSAGE_MAX);
+/// A close code and its reason.
+type Close = (u16, &'static str);
+
+const GOING_AWAY: Close = (1001, "The server is going away");
+const TOO_LARGE: Close = (1009, "A message has at most 64 KiB");
+const TRY_LATER: Close = (1013, "Try again later");
+const BAD_REQUEST: Close = (4400, "Invalid message");
+const UNAUTHORIZED: Close = (4401, "Unauthorized");
+const FORBIDDEN: Close = (4403, "Forbidden");
+const EXPIRED: Close = (4403, "Token expired");
+const WRONG_PROTOCOL: Close = (4406, "Subprotocol not acceptable");
+const INIT_TIMEOUT: Close = (4408, "Connection initialisation timeout");
+const SUBSCRIBER_EXISTS: Close = (4409, "Subscriber already exists");
+const TOO_MANY_INITS: Close = (4429, "Too many initialisation requests");
+const TOO_MANY_SOCKETS: Close = (4429, "Too many sockets of this account");
+
+/// How many sockets each account has open in this process.
+#[derive(Clone, Debug, Default)]
+pub struct OpenSockets {
+    accounts: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// One socket of an account, counted until it is dropped.
+struct Counted {
+    of: OpenSockets,
+    account: String,
+}
+
+impl OpenSockets {
+    fn count(&self, account: &str) -> Option<Counted> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = accounts.entry(account.to_owned()).or_default();
+        if *open >= SOCKETS_MAX {
+            return None;
+        }
+        *open += 1;
+        Some(Counted { of: self.clone(), account: account.to_owned() })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut accounts = self.of.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = accounts.get_mut(&self.account) {
+            *open -= 1;
+            if *open == 0 {
+                accounts.remove(&self.account);
+            }
+        }
+    }
+}
+
+pub(super) fn open(app: App, upgrade: WebSocketUpgrade) -> Response {
+    let upgrade = upgrade.protocols([PROTOCOL]).read_buffer_size(4 * 1024).max_message_size(MESSAGE_MAX);
     upgrade.on_upgrade(move |socket| async move {
-        let on_init = app.clone();
-        let executor = Subscriptions { app: app.clone() };
-        let serving = GraphQLWebSocket::new(socket, executor, protocol)
-            .on_connection_init(move |payload| authenticate(on_init, payload))
-            .serve();
-        tokio::select! {
-            () = serving => {}
-            () = app.shutdown.cancelled() => {}
+        let _open = Gauge::more();
+        let mut connection = Connection {
+            app,
+            socket,
+            session: None,
+            streams: SelectAll::new(),
+            active: HashMap::new(),
+            next_serial: 0,
+            heard: Instant::now(),
+        };
+        if let Err(Ended::Close((code, reason))) = connection.run().await {
+            metrics::counter!("parterre_sockets_closed_total", "code" => code.to_string()).increment(1);
+            let frame = CloseFrame { code, reason: reason.into() };
+            // Whoever does not take it is gone anyway.
+            drop(timeout(SEND_WITHIN, connection.socket.send(Message::Close(Some(frame)))).await);
         }
     })
 }
 
-/// Reads the token of `connection_init`: `{"authorization": "Bearer …"}`. None is fine: maps are public.
-async fn authenticate(app: App, payload: serde_json::Value) -> async_graphql::Result<Data> {
-    let mut data = Data::default();
-    let header =
-        payload.get("authorization").or_else(|| payload.get("Authorization")).and_then(serde_json::Value::as_str);
-    if let Some(header) = header {
-        let token = bearer(header).ok_or_else(|| async_graphql::Error::new("authorization must be a bearer token"))?;
-        let claims = app.tokens.read(token).map_err(|error| async_graphql::Error::new(error.to_string()))?;
-        let viewer =
-            viewer(&app, &claims).await.map_err(|_| async_graphql::Error::new("the database does not answer"))?;
-        data.insert(viewer);
+/// Open sockets of the process, for the metrics.
+struct Gauge;
+
+impl Gauge {
+    fn more() -> Self {
+        metrics::gauge!("parterre_sockets_open").increment(1.0);
+        Self
     }
-    Ok(data)
 }
 
-/// Runs subscriptions only, after the guard.
-#[derive(Clone)]
-struct Subscriptions {
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        metrics::gauge!("parterre_sockets_open").decrement(1.0);
+    }
+}
+
+/// What a client says.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Said {
+    ConnectionInit { payload: Option<Value> },
+    Ping { payload: Option<Value> },
+    Pong {},
+    Subscribe { id: String, payload: Asked },
+    Complete { id: String },
+}
+
+/// Why a connection ends.
+enum Ended {
+    /// The other side is gone.
+    Gone,
+    /// We close it.
+    Close(Close),
+}
+
+impl From<Close> for Ended {
+    fn from(close: Close) -> Self {
+        Self::Close(close)
+    }
+}
+
+/// What a stream brings: its id, which of the id's streams, and a response or its end.
+type Brought = (String, u64, Option<GraphqlResponse>);
+
+/// A stream that a client has.
+struct Active {
+    serial: u64,
+    stop: AbortHandle,
+    /// Whether something of it was sent already.
+    begun: bool,
+}
+
+struct Connection {
     app: App,
+    socket: WebSocket,
+    session: Option<(Session, Option<Counted>, Option<Instant>)>,
+    streams: SelectAll<BoxStream<'static, Brought>>,
+    active: HashMap<String, Active>,
+    next_serial: u64,
+    heard: Instant,
 }
 
-fn refused(code: TopLevelCode, message: impl Into<String>) -> GraphqlResponse {
-    let mut error = ServerError::new(message, None);
-    error.extensions.get_or_insert_default().set("code", code.as_str());
-    GraphqlResponse::from_errors(vec![error])
-}
-
-impl Executor for Subscriptions {
-    async fn execute(&self, _: Request) -> GraphqlResponse {
-        refused(TopLevelCode::BadUserInput, "send queries and mutations over HTTP")
+impl Connection {
+    async fn run(&mut self) -> Result<(), Ended> {
+        if self.socket.protocol().is_none_or(|chosen| chosen != PROTOCOL) {
+            return Err(WRONG_PROTOCOL.into());
+        }
+        let shutdown = self.app.shutdown.clone();
+        let init_until = Instant::now() + INIT_WITHIN;
+        let mut pings = interval(PING_EVERY);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pings.reset();
+        loop {
+            let good_until = self.session.as_ref().and_then(|(_, _, until)| *until);
+            tokio::select! {
+                () = shutdown.cancelled() => return Err(GOING_AWAY.into()),
+                () = sleep_until(init_until), if self.session.is_none() => return Err(INIT_TIMEOUT.into()),
+                () = sleep_until(good_until.unwrap_or(init_until)), if good_until.is_some() => return Err(EXPIRED.into()),
+                _ = pings.tick() => {
+                    if self.heard.elapsed() > SILENT_MAX {
+                        return Err(Ended::Gone);
+                    }
+                    self.send(Message::Ping(Vec::new().into())).await?;
+                }
+                message = self.socket.recv() => match message {
+                    Some(Ok(message)) => {
+                        self.heard = Instant::now();
+                        self.hear(message).await?;
+                    }
+                    // What can't be read is too large, or no WebSocket any more: then the close goes nowhere.
+                    Some(Err(_)) => return Err(TOO_LARGE.into()),
+                    None => return Err(Ended::Gone),
+                },
+                Some(brought) = self.streams.next(), if !self.streams.is_empty() => self.bring(brought).await?,
+            }
+        }
     }
 
-    fn execute_stream(&self, request: Request, session: Option<Arc<Data>>) -> BoxStream<'static, GraphqlResponse> {
-        let only = |response| futures_util::stream::once(std::future::ready(response)).boxed();
-        let accepted = match guard::accept(&request.query, request.operation_name.as_deref()) {
-            Ok(accepted) => accepted,
-            Err(error) => return only(refused(code_of(&error), error.to_string())),
+    async fn hear(&mut self, message: Message) -> Result<(), Ended> {
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => return Err(BAD_REQUEST.into()),
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Close(_) => return Err(Ended::Gone),
         };
-        if accepted.kind != OperationType::Subscription {
-            return only(refused(TopLevelCode::BadUserInput, "send queries and mutations over HTTP"));
+        let said: Said = serde_json::from_str(&text).map_err(|_| Ended::Close(BAD_REQUEST))?;
+        match said {
+            Said::ConnectionInit { payload } => self.init(payload).await,
+            Said::Ping { payload } => {
+                let mut answer = json!({ "type": "pong" });
+                if let (Some(payload), Some(fields)) = (payload, answer.as_object_mut()) {
+                    fields.insert("payload".to_owned(), payload);
+                }
+                self.tell(&answer).await
+            }
+            Said::Pong {} => Ok(()),
+            Said::Subscribe { id, payload } => self.subscribe(id, payload).await,
+            Said::Complete { id } => {
+                // Whatever of it is on its way comes to nothing: it is not active any more.
+                if let Some(active) = self.active.remove(&id) {
+                    active.stop.abort();
+                }
+                Ok(())
+            }
         }
-        let variables = serde_json::to_value(&request.variables).ok();
-        let prepared = prepare(request.query, accepted, variables);
-        let stream = self.app.schema.execute_stream_with_session_data(prepared, session.unwrap_or_default());
-        stream
-            .map(|mut response| {
-                response.errors = response.errors.into_iter().map(with_code).collect();
-                response
-            })
-            .boxed()
+    }
+
+    /// Reads the token of `connection_init`: `{"authorization": "Bearer …"}`. None is fine: maps are public.
+    async fn init(&mut self, payload: Option<Value>) -> Result<(), Ended> {
+        if self.session.is_some() {
+            return Err(TOO_MANY_INITS.into());
+        }
+        let payload = payload.unwrap_or_else(|| json!({}));
+        let Some(fields) = payload.as_object() else { return Err(BAD_REQUEST.into()) };
+        let header = fields.get("authorization").or_else(|| fields.get("Authorization")).and_then(Value::as_str);
+        let claims = match header {
+            Some(header) => {
+                let claims = bearer(header).and_then(|token| self.app.tokens.read(token).ok());
+                Some(claims.ok_or(Ended::Close(FORBIDDEN))?)
+            }
+            None => None,
+        };
+        let session = Session::of(&self.app, claims.as_deref()).await.map_err(|_| Ended::Close(TRY_LATER))?;
+        let counted = match &session.account {
+            Some(account) => Some(self.app.open_sockets.count(account).ok_or(Ended::Close(TOO_MANY_SOCKETS))?),
+            None => None,
+        };
+        let good_until = session.good_for.map(|good_for| Instant::now() + good_for);
+        self.session = Some((session, counted, good_until));
+        self.tell(&json!({ "type": "connection_ack" })).await
+    }
+
+    async fn subscribe(&mut self, id: String, asked: Asked) -> Result<(), Ended> {
+        let Some((session, _, _)) = &self.session else { return Err(UNAUTHORIZED.into()) };
+        if id.is_empty() {
+            return Err(BAD_REQUEST.into());
+        }
+        if self.active.contains_key(&id) {
+            return Err(SUBSCRIBER_EXISTS.into());
+        }
+        if self.active.len() >= STREAMS_MAX {
+            let message = format!("a socket has at most {STREAMS_MAX} streams: complete one, or open another socket");
+            return self.refuse(&id, &[refusal(TopLevelCode::RateLimited, message)]).await;
+        }
+        let stream = match subscribe(&self.app, session, asked) {
+            Ok(stream) => stream,
+            Err(error) => return self.refuse(&id, &[error]).await,
+        };
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let (stream, stop) = abortable(stream);
+        let (tag, end) = (id.clone(), id.clone());
+        let brought = stream
+            .map(move |response| (tag.clone(), serial, Some(response)))
+            .chain(futures_util::stream::once(std::future::ready((end, serial, None))));
+        self.streams.push(brought.boxed());
+        self.active.insert(id, Active { serial, stop, begun: false });
+        Ok(())
+    }
+
+    async fn bring(&mut self, (id, serial, response): Brought) -> Result<(), Ended> {
+        let Some(active) = self.active.get_mut(&id).filter(|active| active.serial == serial) else { return Ok(()) };
+        match response {
+            // A server that goes away ends its streams: the client is to go on elsewhere, not to think it is over.
+            None if self.app.shutdown.is_cancelled() => Err(GOING_AWAY.into()),
+            None => {
+                self.active.remove(&id);
+                self.tell(&json!({ "id": id, "type": "complete" })).await
+            }
+            Some(response) if !active.begun && did_not_begin(&response) => {
+                active.stop.abort();
+                self.active.remove(&id);
+                self.refuse(&id, &response.errors).await
+            }
+            Some(response) => {
+                active.begun = true;
+                self.tell(&json!({ "id": id, "type": "next", "payload": response })).await
+            }
+        }
+    }
+
+    async fn refuse(&mut self, id: &str, errors: &[ServerError]) -> Result<(), Ended> {
+        self.tell(&json!({ "id": id, "type": "error", "payload": errors })).await
+    }
+
+    async fn tell(&mut self, message: &Value) -> Result<(), Ended> {
+        self.send(Message::text(message.to_string())).await
+    }
+
+    /// Sends, to one who takes it.
+    async fn send(&mut self, message: Message) -> Result<(), Ended> {
+        match timeout(SEND_WITHIN, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Ended::Gone),
+            Err(_) => {
+                metrics::counter!("parterre_sockets_stuck_total").increment(1);
+                Err(Ended::Gone)
+            }
+        }
     }
 }

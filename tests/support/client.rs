@@ -137,6 +137,17 @@ impl Socket {
         }
     }
 
+    /// Reads on until the server closes, and returns its close code.
+    pub async fn closed(&mut self) -> u16 {
+        loop {
+            let message = tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await;
+            match message.expect("a message within 45 seconds").expect("an open socket").unwrap() {
+                Message::Close(frame) => return frame.map_or(0, |frame| frame.code.into()),
+                _ => {}
+            }
+        }
+    }
+
     /// The data of the next `next` message.
     pub async fn next(&mut self) -> Value {
         let message = self.message().await;

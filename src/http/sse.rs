@@ -1,0 +1,98 @@
+//! Subscriptions as server-sent events, by the graphql-sse protocol in its distinct connections mode: one request, one
+//! stream of `next` events, then `complete`.
+//!
+//! Source: PROTOCOL.md of the graphql-sse project.
+
+use super::graphql::{Asked, AskedByGet, read_body};
+use super::streams::{Session, did_not_begin, refusal, subscribe};
+use super::{claims, origin};
+use crate::app::App;
+use async_graphql::ServerError;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt};
+use parterre_schema::TopLevelCode;
+use serde_json::json;
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// How often a comment keeps a silent stream alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(12);
+
+pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+    let claims = claims(&app, &headers);
+    match read_body(&headers, claims.as_deref(), body).await {
+        Ok(asked) => open(app, headers, asked).await,
+        Err((status, code, message)) => refuse(status, &[refusal(code, message)]),
+    }
+}
+
+pub(super) async fn get(State(app): State<App>, headers: HeaderMap, Query(asked): Query<AskedByGet>) -> Response {
+    match Asked::try_from(asked) {
+        Ok(asked) => open(app, headers, asked).await,
+        Err(message) => refuse(StatusCode::BAD_REQUEST, &[refusal(TopLevelCode::BadUserInput, message)]),
+    }
+}
+
+async fn open(app: App, headers: HeaderMap, asked: Asked) -> Response {
+    if !origin::is_allowed(&app.config, &headers) {
+        return refuse(StatusCode::FORBIDDEN, &[refusal(TopLevelCode::Forbidden, origin::REFUSED)]);
+    }
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("*/*");
+    if !["text/event-stream", "text/*", "*/*"].iter().any(|kind| accepts.contains(kind)) {
+        let error = refusal(TopLevelCode::BadUserInput, "this address answers with text/event-stream only");
+        return refuse(StatusCode::NOT_ACCEPTABLE, &[error]);
+    }
+    let claims = claims(&app, &headers);
+    if headers.contains_key(header::AUTHORIZATION) && claims.is_none() {
+        let error = refusal(TopLevelCode::Unauthenticated, "the token is not valid");
+        return refuse(StatusCode::UNAUTHORIZED, &[error]);
+    }
+    let Ok(session) = Session::of(&app, claims.as_deref()).await else {
+        let error = refusal(TopLevelCode::ServiceUnavailable, "the database does not answer, try again in a moment");
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, &[error]);
+    };
+    // What is wrong with the operation is told in the stream, which is then complete.
+    let responses = subscribe(&app, &session, asked).unwrap_or_else(|error| {
+        futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(vec![error]))).boxed()
+    });
+    let ended = async move {
+        let expired = async {
+            match session.good_for {
+                Some(good_for) => tokio::time::sleep(good_for).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = app.shutdown.cancelled() => {}
+            () = expired => {}
+        }
+    };
+    Sse::new(events(responses, ended)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// `next` for each response, and `complete` when they are over; a stream that we end says nothing, so that the client
+/// comes again.
+fn events(
+    responses: impl Stream<Item = async_graphql::Response>,
+    ended: impl Future<Output = ()>,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let next = |response: async_graphql::Response| {
+        let data = if did_not_begin(&response) {
+            json!({ "errors": response.errors }).to_string()
+        } else {
+            serde_json::to_string(&response).unwrap_or_default()
+        };
+        Ok(Event::default().event("next").data(data))
+    };
+    let complete = async { Ok(Event::default().event("complete").data("")) };
+    responses.map(next).chain(futures_util::stream::once(complete)).take_until(ended)
+}
+
+fn refuse(status: StatusCode, errors: &[ServerError]) -> Response {
+    let body = json!({ "errors": errors }).to_string();
+    (status, [(header::CONTENT_TYPE, "application/json; charset=utf-8")], body).into_response()
+}
