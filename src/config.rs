@@ -77,6 +77,9 @@ pub struct Config {
     /// Secret of HS256 tokens, for development
     #[arg(long, env = "JWT_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
     pub jwt_secret: Secret,
+    /// Address of the identity provider's set of public keys (JWKS), of `EdDSA`, ES256 or RS256; replaces the secret
+    #[arg(long, env = "JWT_JWKS_URL")]
+    pub jwt_jwks_url: Option<String>,
     /// PEM file with the public key of `EdDSA`, ES256 or RS256 tokens; replaces the secret
     #[arg(long, env = "JWT_PUBLIC_KEY_FILE")]
     pub jwt_public_key_file: Option<PathBuf>,
@@ -147,7 +150,7 @@ pub struct Config {
 pub enum ConfigError {
     /// Tokens signed with a shared secret in production.
     #[error(
-        "production takes tokens signed with a key pair only: set JWT_PUBLIC_KEY_FILE, or unset PARTERRE_PRODUCTION"
+        "production takes tokens signed with a key pair only: set JWT_JWKS_URL or JWT_PUBLIC_KEY_FILE, or unset PARTERRE_PRODUCTION"
     )]
     SecretTokens,
     /// A development value in production.
@@ -162,7 +165,7 @@ impl Config {
             return Ok(());
         }
         let development = Secret::new(DEVELOPMENT_SECRET);
-        if self.jwt_public_key_file.is_none() {
+        if self.jwt_public_key_file.is_none() && self.jwt_jwks_url.is_none() {
             return Err(ConfigError::SecretTokens);
         }
         if self.ticket_secret == development {

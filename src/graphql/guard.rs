@@ -1,11 +1,15 @@
-//! What a document may be, judged before anything is executed: bytes and nesting by a flat scan before it is parsed (the
-//! parser recurses on the stack), then size and depth by one walk that visits each fragment once.
+//! What a document may be, judged before anything is executed: bytes, nesting and directives by a flat scan before it is
+//! parsed (the parser recurses on the stack), then size, depth, aliases and cost by one walk that visits each fragment
+//! once.
 
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{
-    DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet,
+    DocumentOperations, ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet,
+    VariableDefinition,
 };
 use async_graphql::{Name, Positioned};
+use async_graphql_value::{ConstValue, Value};
+use serde_json::Value as Json;
 use std::collections::HashMap;
 
 /// Bytes of a document.
@@ -16,6 +20,21 @@ pub const NESTING_MAX: usize = 100;
 pub const DEPTH_MAX: usize = 20;
 /// Fields, fragments spread out.
 pub const FIELDS_MAX: usize = 5_000;
+
+/// Directives anywhere in a document.
+pub const DIRECTIVES_MAX: usize = 100;
+/// Fields under another name.
+pub const ALIASES_MAX: usize = 200;
+/// Mutations in one document.
+pub const ROOT_MUTATIONS_MAX: usize = 5;
+/// Selections and fragments inside each other.
+const WALK_DEPTH_MAX: usize = 150;
+/// What a document may cost: a field costs 1, a page as often what it holds as it is long.
+pub const COST_MAX: u64 = 50_000;
+/// Fields that are pages. A test compares them with the schema.
+const PAGES: [&str; 5] = ["bookings", "events", "holds", "searchEvents", "venues"];
+/// How long a page is at the most, and when nothing is said.
+const PAGE: (u64, u64) = (100, 20);
 
 /// Why a document is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,10 +57,12 @@ pub struct Accepted {
     pub document: ExecutableDocument,
     /// What kind of operation it is.
     pub kind: OperationType,
+    /// What it costs with these variables, of `COST_MAX`.
+    pub cost: u64,
 }
 
-/// Judges a document and selects its operation.
-pub fn accept(text: &str, operation_name: Option<&str>) -> Result<Accepted, Refused> {
+/// Judges a document with its variables and selects its operation.
+pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>) -> Result<Accepted, Refused> {
     if text.len() > BYTES_MAX {
         return Err(Refused::TooComplex(format!("a document has at most {BYTES_MAX} bytes")));
     }
@@ -49,8 +70,26 @@ pub fn accept(text: &str, operation_name: Option<&str>) -> Result<Accepted, Refu
     let mut document = parse_query(text).map_err(|error| Refused::Syntax(error.to_string()))?;
     let operation = select(&document.operations, operation_name)?;
     let kind = operation.node.ty;
-    let mut walk = Walk { document: &document, fragments: HashMap::new() };
+    let mut walk = Walk {
+        document: &document,
+        fragments: HashMap::new(),
+        variables: Variables { given: variables, declared: &operation.node.variable_definitions },
+        inside: 0,
+    };
     let size = walk.set(&operation.node.selection_set.node)?;
+    if size.aliases > ALIASES_MAX {
+        return Err(Refused::TooComplex(format!(
+            "a document may have {ALIASES_MAX} aliases, these are {}",
+            size.aliases
+        )));
+    }
+    if size.cost > COST_MAX {
+        let message = format!("a document may cost {COST_MAX}, this one costs {}: ask for shorter pages", size.cost);
+        return Err(Refused::TooComplex(message));
+    }
+    if kind == OperationType::Mutation && walk.root_fields(&operation.node.selection_set.node) > ROOT_MUTATIONS_MAX {
+        return Err(Refused::TooComplex(format!("a document may have {ROOT_MUTATIONS_MAX} mutations")));
+    }
     if size.depth > DEPTH_MAX {
         return Err(Refused::TooComplex(format!("fields may be nested {DEPTH_MAX} deep, these are {}", size.depth)));
     }
@@ -58,12 +97,12 @@ pub fn accept(text: &str, operation_name: Option<&str>) -> Result<Accepted, Refu
         return Err(Refused::Validation("a subscription has exactly one root field".to_owned()));
     }
     document.operations = DocumentOperations::Single(operation);
-    Ok(Accepted { document, kind })
+    Ok(Accepted { document, kind, cost: size.cost })
 }
 
-/// Counts open brackets outside of strings and comments.
+/// Counts open brackets and directives outside of strings and comments.
 fn scan(text: &str) -> Result<(), Refused> {
-    let mut open = 0_usize;
+    let (mut open, mut directives) = (0_usize, 0_usize);
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let mut skip = c.len_utf8();
@@ -75,6 +114,12 @@ fn scan(text: &str) -> Result<(), Refused> {
                 }
             }
             '}' | ']' | ')' => open = open.saturating_sub(1),
+            '@' => {
+                directives += 1;
+                if directives > DIRECTIVES_MAX {
+                    return Err(Refused::TooComplex(format!("a document may have {DIRECTIVES_MAX} directives")));
+                }
+            }
             '#' => skip = rest.find(['\n', '\r']).unwrap_or(rest.len()),
             '"' => skip = string_end(rest),
             _ => {}
@@ -133,32 +178,87 @@ fn select(operations: &DocumentOperations, name: Option<&str>) -> Result<Positio
 struct Size {
     fields: usize,
     depth: usize,
+    aliases: usize,
+    cost: u64,
+}
+
+/// The request's variables, and what they are when nothing is said.
+#[derive(Clone, Copy)]
+struct Variables<'a> {
+    given: Option<&'a Json>,
+    declared: &'a [Positioned<VariableDefinition>],
+}
+
+impl Variables<'_> {
+    /// The whole number of an argument.
+    fn number(self, value: &Value) -> Option<u64> {
+        match value {
+            Value::Number(number) => number.as_u64(),
+            Value::Variable(name) => {
+                if let Some(given) = self.given.and_then(|given| given.get(name.as_str())) {
+                    return given.as_u64();
+                }
+                let declared = self.declared.iter().find(|declared| declared.node.name.node == *name)?;
+                match &declared.node.default_value.as_ref()?.node {
+                    ConstValue::Number(number) => number.as_u64(),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
 }
 
 struct Walk<'a> {
     document: &'a ExecutableDocument,
     /// `None` while a fragment is being visited: meeting it again is a circle.
     fragments: HashMap<&'a Name, Option<Size>>,
+    variables: Variables<'a>,
+    /// How many selections we are inside of.
+    inside: usize,
 }
 
 impl<'a> Walk<'a> {
     fn set(&mut self, set: &'a SelectionSet) -> Result<Size, Refused> {
+        self.inside += 1;
+        if self.inside > WALK_DEPTH_MAX {
+            return Err(Refused::TooComplex(format!("fields and fragments may be nested {WALK_DEPTH_MAX} deep")));
+        }
         let mut sum = Size::default();
         for item in &set.items {
             let size = match &item.node {
-                Selection::Field(field) => {
-                    let inner = self.set(&field.node.selection_set.node)?;
-                    Size { fields: inner.fields + 1, depth: inner.depth + 1 }
-                }
+                Selection::Field(field) => self.field(&field.node)?,
                 Selection::InlineFragment(fragment) => self.set(&fragment.node.selection_set.node)?,
                 Selection::FragmentSpread(spread) => self.fragment(&spread.node.fragment_name.node)?,
             };
-            sum = Size { fields: sum.fields.saturating_add(size.fields), depth: sum.depth.max(size.depth) };
+            sum = Size {
+                fields: sum.fields.saturating_add(size.fields),
+                depth: sum.depth.max(size.depth),
+                aliases: sum.aliases.saturating_add(size.aliases),
+                cost: sum.cost.saturating_add(size.cost),
+            };
             if sum.fields > FIELDS_MAX {
                 return Err(Refused::TooComplex(format!("a document may ask for {FIELDS_MAX} fields")));
             }
         }
+        self.inside -= 1;
         Ok(sum)
+    }
+
+    fn field(&mut self, field: &'a Field) -> Result<Size, Refused> {
+        let inner = self.set(&field.selection_set.node)?;
+        let length = if PAGES.contains(&field.name.node.as_str()) {
+            let asked = field.get_argument("first").and_then(|value| self.variables.number(&value.node));
+            asked.unwrap_or(PAGE.1).min(PAGE.0)
+        } else {
+            1
+        };
+        Ok(Size {
+            fields: inner.fields + 1,
+            depth: inner.depth + 1,
+            aliases: inner.aliases + usize::from(field.alias.is_some()),
+            cost: inner.cost.saturating_mul(length).saturating_add(1),
+        })
     }
 
     fn fragment(&mut self, name: &'a Name) -> Result<Size, Refused> {
@@ -195,17 +295,17 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> Refused {
-        accept(text, None).unwrap_err()
+        accept(text, None, None).unwrap_err()
     }
 
     #[test]
     fn ordinary_documents_pass_and_only_the_selected_operation_is_left() {
-        assert_eq!(accept("{ a { b } }", None).unwrap().kind, OperationType::Query);
-        let two = accept("query A { a } mutation B { b }", Some("B")).unwrap();
+        assert_eq!(accept("{ a { b } }", None, None).unwrap().kind, OperationType::Query);
+        let two = accept("query A { a } mutation B { b }", Some("B"), None).unwrap();
         assert_eq!(two.kind, OperationType::Mutation);
         assert!(matches!(two.document.operations, DocumentOperations::Single(_)));
         assert!(matches!(refused("query A { a } query B { b }"), Refused::Validation(_)));
-        assert!(matches!(accept("{ a }", Some("X")), Err(Refused::Validation(_))));
+        assert!(matches!(accept("{ a }", Some("X"), None), Err(Refused::Validation(_))));
         assert!(matches!(refused("{ a "), Refused::Syntax(_)));
     }
 
@@ -231,15 +331,62 @@ mod tests {
     #[test]
     fn brackets_in_strings_and_comments_do_not_count() {
         let many = "[".repeat(500);
-        assert!(accept(&format!("{{ a(x: \"{many}\") }} # {many}"), None).is_ok());
-        assert!(accept(&format!("{{ a(x: \"\"\"{many} \\\"\"\" {many}\"\"\") }}"), None).is_ok());
-        assert!(accept(&format!("{{ a(x: \"\\\"{many}\") }}"), None).is_ok());
+        assert!(accept(&format!("{{ a(x: \"{many}\") }} # {many}"), None, None).is_ok());
+        assert!(accept(&format!("{{ a(x: \"\"\"{many} \\\"\"\" {many}\"\"\") }}"), None, None).is_ok());
+        assert!(accept(&format!("{{ a(x: \"\\\"{many}\") }}"), None, None).is_ok());
     }
 
     #[test]
     fn a_subscription_has_one_root_field() {
-        assert!(accept("subscription { a }", None).is_ok());
+        assert!(accept("subscription { a }", None, None).is_ok());
         assert!(matches!(refused("subscription { a b }"), Refused::Validation(_)));
         assert!(matches!(refused("subscription { ...f } fragment f on S { a b }"), Refused::Validation(_)));
+    }
+
+    #[test]
+    fn aliases_directives_mutations_and_long_chains_are_bounded() {
+        let aliases: String = (0..5_000).map(|n| format!("a{n}: __typename ")).collect();
+        assert!(matches!(refused(&format!("{{ {aliases} }}")), Refused::TooComplex(_)));
+        let few: String = (0..200).map(|n| format!("a{n}: __typename ")).collect();
+        assert!(accept(&format!("{{ {few} }}"), None, None).is_ok());
+        assert!(matches!(refused(&format!("{{ a {} }}", "@x ".repeat(10_000))), Refused::TooComplex(_)));
+        assert!(matches!(refused(&format!("query {} {{ a }}", "@x ".repeat(101))), Refused::TooComplex(_)));
+        assert!(accept("mutation { a b c d e }", None, None).is_ok());
+        assert!(matches!(refused("mutation { a b c d e f }"), Refused::TooComplex(_)));
+        assert!(matches!(refused("mutation { ...m } fragment m on M { a b c d e f }"), Refused::TooComplex(_)));
+        let chain: String = (0..2_000).map(|n| format!("fragment f{n} on T{{...f{}}}", n + 1)).collect();
+        let chain = format!("{{...f0}} {chain} fragment f2000 on T{{x}}");
+        assert!(chain.len() < BYTES_MAX, "{}", chain.len());
+        assert!(matches!(refused(&chain), Refused::TooComplex(_)));
+    }
+
+    #[test]
+    fn a_page_costs_what_it_holds_as_often_as_it_is_long() {
+        let cost = |text: &str, variables: Json| accept(text, None, Some(&variables)).map(|accepted| accepted.cost);
+        let nothing = || Json::Null;
+        assert_eq!(cost("{ a { b } }", nothing()), Ok(2));
+        assert_eq!(cost("{ bookings { nodes { id } } }", nothing()), Ok(1 + 20 * 2));
+        assert_eq!(cost("{ bookings(first: 3) { nodes { id } } }", nothing()), Ok(1 + 3 * 2));
+        let by_variable = "query($n: Int = 5) { bookings(first: $n) { nodes { id } } }";
+        assert_eq!(cost(by_variable, nothing()), Ok(1 + 5 * 2));
+        assert_eq!(cost(by_variable, serde_json::json!({ "n": 7 })), Ok(1 + 7 * 2));
+        let deep = "{ venues(first: 100) { nodes { events(first: 100) { nodes { venue { events(first: 100) { nodes { id } } } } } } } }";
+        assert!(matches!(cost(deep, nothing()), Err(Refused::TooComplex(_))));
+    }
+
+    #[test]
+    fn the_pages_are_those_of_the_schema() {
+        let sdl = crate::graphql::sdl();
+        let (mut pages, mut field) = (std::collections::BTreeSet::new(), "");
+        for line in sdl.lines() {
+            match line.trim_start().split_once('(') {
+                Some((name, _)) if line.starts_with('\t') && !line.starts_with("\t\t") => field = name,
+                _ => {}
+            }
+            if line.trim_start().starts_with("first: Int") {
+                pages.insert(field.trim());
+            }
+        }
+        assert_eq!(pages.into_iter().collect::<Vec<_>>(), PAGES);
     }
 }

@@ -6,7 +6,7 @@ use crate::auth::{Claims, Role};
 use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Refused};
 use async_graphql::parser::types::OperationType;
-use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables};
+use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables, value};
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -110,7 +110,7 @@ pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body)
     if !origin::is_allowed(&app.config, &headers) {
         return accept.refuse(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED);
     }
-    let claims = claims(&app, &headers);
+    let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
         Ok(asked) => run(app, accept, claims, asked, false).await,
         Err((status, code, message)) => accept.refuse(status, code, &message),
@@ -130,7 +130,7 @@ pub(super) async fn get(
     if let Ok(upgrade) = upgrade {
         return socket::open(app, upgrade);
     }
-    let claims = claims(&app, &headers);
+    let claims = claims(&app, &headers).await;
     match Asked::try_from(asked) {
         Ok(asked) => run(app, accept, claims, asked, true).await,
         Err(message) => accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, &message),
@@ -142,7 +142,7 @@ async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, a
         return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, "a query is needed");
     };
     let operation_name = asked.operation_name.filter(|name| !name.is_empty());
-    let accepted = match guard::accept(&query, operation_name.as_deref()) {
+    let accepted = match guard::accept(&query, operation_name.as_deref(), asked.variables.as_ref()) {
         Ok(accepted) => accepted,
         Err(refused) => return accept.refuse(StatusCode::BAD_REQUEST, code_of(&refused), &refused.to_string()),
     };
@@ -159,6 +159,7 @@ async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, a
         }
         OperationType::Query | OperationType::Mutation => {}
     }
+    let cost = accepted.cost;
     let kind = if accepted.kind == OperationType::Mutation { "mutation" } else { "query" };
     let mut request = prepare(query, accepted, asked.variables);
     if let Some(claims) = claims {
@@ -173,7 +174,9 @@ async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, a
     let response = app.tasks.spawn(async move { schema.execute(request).await }).await;
     metrics::histogram!("parterre_operation_seconds", "kind" => kind).record(started.elapsed());
     match response {
-        Ok(response) => accept.answer(response),
+        Ok(response) => {
+            accept.answer(response.extension("cost", value!({ "requested": cost, "allowed": guard::COST_MAX })))
+        }
         Err(error) => accept.fail(StatusCode::INTERNAL_SERVER_ERROR, Failure::Internal(error.to_string())),
     }
 }

@@ -83,8 +83,9 @@ async fn geometry(State(app): State<App>, Path((id, file)): Path<(String, String
 }
 
 /// What a bearer token in the headers says, if it is valid.
-fn claims(app: &App, headers: &HeaderMap) -> Option<std::sync::Arc<Claims>> {
-    bearer(headers.get(header::AUTHORIZATION)?.to_str().ok()?).and_then(|token| app.tokens.read(token).ok())
+async fn claims(app: &App, headers: &HeaderMap) -> Option<std::sync::Arc<Claims>> {
+    let token = bearer(headers.get(header::AUTHORIZATION)?.to_str().ok()?)?;
+    app.tokens.read(token).await.ok()
 }
 
 /// The token of an Authorization header.

@@ -248,8 +248,8 @@ impl Connection {
         let header = fields.get("authorization").or_else(|| fields.get("Authorization")).and_then(Value::as_str);
         let claims = match header {
             Some(header) => {
-                let claims = bearer(header).and_then(|token| self.app.tokens.read(token).ok());
-                Some(claims.ok_or(Ended::Close(FORBIDDEN))?)
+                let token = bearer(header).ok_or(Ended::Close(FORBIDDEN))?;
+                Some(self.app.tokens.read(token).await.map_err(|_| Ended::Close(FORBIDDEN))?)
             }
             None => None,
         };

@@ -23,7 +23,7 @@ use std::time::Duration;
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
 
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
-    let claims = claims(&app, &headers);
+    let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
         Ok(asked) => open(app, headers, asked).await,
         Err((status, code, message)) => refuse(status, &[refusal(code, message)]),
@@ -46,7 +46,7 @@ async fn open(app: App, headers: HeaderMap, asked: Asked) -> Response {
         let error = refusal(TopLevelCode::BadUserInput, "this address answers with text/event-stream only");
         return refuse(StatusCode::NOT_ACCEPTABLE, &[error]);
     }
-    let claims = claims(&app, &headers);
+    let claims = claims(&app, &headers).await;
     if headers.contains_key(header::AUTHORIZATION) && claims.is_none() {
         let error = refusal(TopLevelCode::Unauthenticated, "the token is not valid");
         return refuse(StatusCode::UNAUTHORIZED, &[error]);

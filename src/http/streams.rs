@@ -44,7 +44,7 @@ pub(super) fn subscribe(
 ) -> Result<BoxStream<'static, Response>, ServerError> {
     let Some(query) = asked.query else { return Err(refusal(TopLevelCode::BadUserInput, "a query is needed")) };
     let operation_name = asked.operation_name.filter(|name| !name.is_empty());
-    let accepted = guard::accept(&query, operation_name.as_deref())
+    let accepted = guard::accept(&query, operation_name.as_deref(), asked.variables.as_ref())
         .map_err(|error| refusal(code_of(&error), error.to_string()))?;
     if accepted.kind != OperationType::Subscription {
         return Err(refusal(TopLevelCode::BadUserInput, "send queries and mutations over HTTP, to /graphql"));

@@ -141,9 +141,9 @@ impl Socket {
     pub async fn closed(&mut self) -> u16 {
         loop {
             let message = tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await;
-            match message.expect("a message within 45 seconds").expect("an open socket").unwrap() {
-                Message::Close(frame) => return frame.map_or(0, |frame| frame.code.into()),
-                _ => {}
+            let message = message.expect("a message within 45 seconds").expect("an open socket").unwrap();
+            if let Message::Close(frame) = message {
+                return frame.map_or(0, |frame| frame.code.into());
             }
         }
     }

@@ -3,8 +3,11 @@
 //! Invariants: the algorithm is fixed by the configured key, never by the token; `iss`, `aud`, `exp` and `sub` are
 //! required; a token that is not valid is no token.
 
+mod keys;
+
 use crate::config::{Config, Secret};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, Validation, decode, decode_header, encode};
+use keys::Keys;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +64,9 @@ pub enum KeyError {
     /// The file is no key we know.
     #[error("JWT_PUBLIC_KEY_FILE is not a PEM public key of EdDSA, ES256 or RS256")]
     Format,
+    /// The set of keys can't be asked for.
+    #[error("JWT_JWKS_URL can't be asked: {0}")]
+    Client(#[source] reqwest::Error),
     /// The secret is no key.
     #[error("JWT_SECRET can't be used: {0}")]
     Secret(#[from] jsonwebtoken::errors::Error),
@@ -69,14 +75,15 @@ pub enum KeyError {
 /// Reads tokens.
 #[derive(Clone)]
 pub struct Tokens {
-    key: Arc<DecodingKey>,
-    validation: Arc<Validation>,
+    keys: Keys,
+    issuer: Arc<str>,
+    audience: Arc<str>,
     seen: moka::sync::Cache<String, Arc<Claims>>,
 }
 
 impl std::fmt::Debug for Tokens {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokens").field("algorithms", &self.validation.algorithms).finish_non_exhaustive()
+        f.debug_struct("Tokens").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
 
@@ -86,28 +93,32 @@ const LEEWAY_SECONDS: u64 = 5;
 const SUBJECT_CHARS_MAX: usize = 200;
 
 impl Tokens {
-    /// By the configured key.
+    /// By the configured keys.
     pub fn new(config: &Config) -> Result<Self, KeyError> {
-        let (key, algorithm) = match &config.jwt_public_key_file {
-            Some(file) => public_key(&std::fs::read(file)?)?,
-            None => (DecodingKey::from_secret(config.jwt_secret.expose().as_bytes())?, Algorithm::HS256),
-        };
-        let mut validation = Validation::new(algorithm);
-        validation.leeway = LEEWAY_SECONDS;
-        validation.set_audience(&[&config.jwt_audience]);
-        validation.set_issuer(&[&config.jwt_issuer]);
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        let keys = Keys::of(config)?;
         let seen = moka::sync::Cache::builder().max_capacity(100_000).time_to_live(Duration::from_mins(5)).build();
-        Ok(Self { key: Arc::new(key), validation: Arc::new(validation), seen })
+        Ok(Self {
+            keys,
+            issuer: config.jwt_issuer.as_str().into(),
+            audience: config.jwt_audience.as_str().into(),
+            seen,
+        })
     }
 
-    /// What a token says, if it is valid now. The signature of a token is checked once.
-    pub fn read(&self, token: &str) -> Result<Arc<Claims>, BadToken> {
+    /// What a token says, if it is valid now. The signature of a token is checked once in a while.
+    pub async fn read(&self, token: &str) -> Result<Arc<Claims>, BadToken> {
         if let Some(claims) = self.seen.get(token) {
             let leeway = i64::try_from(LEEWAY_SECONDS).unwrap_or(0);
             return if crate::clock::now().timestamp() < claims.exp + leeway { Ok(claims) } else { Err(BadToken) };
         }
-        let claims = decode::<Claims>(token, &self.key, &self.validation).map_err(|_| BadToken)?.claims;
+        let header = decode_header(token).map_err(|_| BadToken)?;
+        let key = self.keys.find(header.kid.as_deref()).await.ok_or(BadToken)?;
+        let mut validation = Validation::new(key.1);
+        validation.leeway = LEEWAY_SECONDS;
+        validation.set_audience(&[&self.audience]);
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        let claims = decode::<Claims>(token, &key.0, &validation).map_err(|_| BadToken)?.claims;
         let plain = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
         if !plain(&claims.sub) || claims.sub.chars().count() > SUBJECT_CHARS_MAX {
             return Err(BadToken);
@@ -116,14 +127,6 @@ impl Tokens {
         self.seen.insert(token.to_owned(), Arc::clone(&claims));
         Ok(claims)
     }
-}
-
-fn public_key(pem: &[u8]) -> Result<(DecodingKey, Algorithm), KeyError> {
-    DecodingKey::from_ed_pem(pem)
-        .map(|key| (key, Algorithm::EdDSA))
-        .or_else(|_| DecodingKey::from_ec_pem(pem).map(|key| (key, Algorithm::ES256)))
-        .or_else(|_| DecodingKey::from_rsa_pem(pem).map(|key| (key, Algorithm::RS256)))
-        .map_err(|_| KeyError::Format)
 }
 
 /// A token of a person, signed with the development secret.
