@@ -4,16 +4,18 @@ use crate::auth::{KeyError, Tokens};
 use crate::booking::{Bookings, Parts};
 use crate::bus::{Bus, BusError, MemoryBus, RedisBus};
 use crate::catalogue::Catalogue;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Limits};
 use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::{ApiSchema, Services, schema};
 use crate::http::OpenSockets;
 use crate::inventory::Inventory;
+use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
 use crate::seatmap::SeatMaps;
 use crate::wake::Wake;
+use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +36,8 @@ pub struct App {
     pub tokens: Tokens,
     /// Where tasks run that must not be dropped half way.
     pub tasks: TaskTracker,
+    /// Counts requests by address and account, unless that is off.
+    pub limiter: Option<Limiter>,
     /// How many sockets each account has open.
     pub open_sockets: OpenSockets,
     /// Sends messages to buyers, if there is where to.
@@ -77,6 +81,25 @@ pub enum StartError {
     Payment(#[from] reqwest::Error),
 }
 
+/// What counts requests; shared through Redis if there is one.
+fn limiter(config: &Config) -> Result<Option<Limiter>, BusError> {
+    if config.limits == Limits::Off {
+        return Ok(None);
+    }
+    let rate = |per_second: NonZeroU32| Rate { per_second, burst: per_second.saturating_mul(BURST) };
+    let rates = Rates { address: rate(config.address_per_second), account: rate(config.account_per_second) };
+    match &config.redis_url {
+        Some(url) => {
+            let shared = Limiter::shared(rates, url, &config.redis_namespace);
+            shared.map(Some).map_err(|error| BusError(error.to_string()))
+        }
+        None => Ok(Some(Limiter::new(rates))),
+    }
+}
+
+/// How many seconds' worth of requests may come at once.
+const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
+
 impl App {
     /// Builds the parts of a process: connects, starts the lanes and the listeners, but no workers and no server.
     pub async fn build(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
@@ -105,6 +128,7 @@ impl App {
             checkout_wait: Duration::from_millis(config.checkout_wait_ms),
         });
         let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let limiter = limiter(&config)?;
         let mailer = match Transport::of(&config)? {
             Some(transport) => Some(Mailer::new(notification::Parts {
                 db: db.clone(),
@@ -136,6 +160,7 @@ impl App {
             schema,
             tokens,
             tasks,
+            limiter,
             open_sockets: OpenSockets::default(),
             mailer,
             shutdown,

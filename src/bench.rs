@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::auth::{Person, issue};
-use crate::config::Secret;
+use crate::config::{Limits, Secret};
 use crate::dev::{Cluster, Durability, default_config};
 use crate::payment::simulator::{Settings, Simulator};
 use crate::{db, http, workers};
@@ -39,6 +39,7 @@ pub async fn idle() -> anyhow::Result<()> {
     let mut config = default_config();
     config.database_url = cluster.url("bench");
     config.create_organizations = true;
+    config.limits = Limits::Off;
     config.data = folder.join("data");
     let provider = TcpListener::bind("127.0.0.1:0").await?;
     let simulated = format!("http://{}", provider.local_addr()?);

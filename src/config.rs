@@ -65,6 +65,18 @@ pub struct Config {
     /// Where clients reach this server
     #[arg(long, env = "PARTERRE_PUBLIC_URL", default_value = "http://127.0.0.1:8000")]
     pub public_url: String,
+    /// Whether requests are limited by address and account: off for load tests, refused in production
+    #[arg(long, env = "PARTERRE_LIMITS", value_enum, default_value_t = Limits::On)]
+    pub limits: Limits,
+    /// Requests a second of one address on the average, and four times as many at once
+    #[arg(long, env = "PARTERRE_ADDRESS_PER_SECOND", default_value = "50")]
+    pub address_per_second: NonZeroU32,
+    /// Requests a second of one account on the average, and four times as many at once
+    #[arg(long, env = "PARTERRE_ACCOUNT_PER_SECOND", default_value = "20")]
+    pub account_per_second: NonZeroU32,
+    /// Networks of proxies whose X-Forwarded-For counts, such as 10.0.0.0/8, separated by commas
+    #[arg(long, env = "PARTERRE_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Vec<ipnet::IpNet>,
     /// Origins of other pages that may call, such as `https://shop.example.com`, separated by commas
     #[arg(long, env = "PARTERRE_ALLOWED_ORIGINS", value_delimiter = ',')]
     pub allowed_origins: Vec<String>,
@@ -145,6 +157,15 @@ pub struct Config {
     pub workers: bool,
 }
 
+/// Whether requests are limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Limits {
+    /// They are.
+    On,
+    /// They are not.
+    Off,
+}
+
 /// Why the settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -153,6 +174,9 @@ pub enum ConfigError {
         "production takes tokens signed with a key pair only: set JWT_JWKS_URL or JWT_PUBLIC_KEY_FILE, or unset PARTERRE_PRODUCTION"
     )]
     SecretTokens,
+    /// No limits in production.
+    #[error("production needs its limits: unset PARTERRE_LIMITS, or unset PARTERRE_PRODUCTION")]
+    NoLimits,
     /// A development value in production.
     #[error("{0} still has its development value: set it, or unset PARTERRE_PRODUCTION")]
     DevelopmentValue(&'static str),
@@ -163,6 +187,9 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         if !self.production {
             return Ok(());
+        }
+        if self.limits == Limits::Off {
+            return Err(ConfigError::NoLimits);
         }
         let development = Secret::new(DEVELOPMENT_SECRET);
         if self.jwt_public_key_file.is_none() && self.jwt_jwks_url.is_none() {

@@ -19,6 +19,7 @@ pub mod graphql;
 pub mod http;
 pub mod input;
 pub mod inventory;
+pub mod limit;
 pub mod notification;
 pub mod outbox;
 pub mod payment;

@@ -339,6 +339,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         workers::start(&app);
     }
     workers::start_indexer(&app);
+    workers::start_tidying(&app);
     if let Some(listener) = admin {
         telemetry::serve_metrics(listener, &shutdown)?;
     }

@@ -1,7 +1,8 @@
 //! Who may see and do what.
 
-use crate::support::{Api, Socket, Stage};
+use crate::support::{Api, Setup, Socket, Stage};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use parterre::config::Limits;
 use serde_json::{Value, json};
 
 #[expect(clippy::disallowed_methods, reason = "tests live in the present")]
@@ -172,4 +173,43 @@ async fn migrations_run_up_and_down_and_up_again_and_together() {
     assert_eq!(stage.number(tables).await, 0, "every table says what it is");
     db.pool().clone().close().await.unwrap();
     stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_too_often_waits_on_all_servers_and_nobody_else_does() {
+    for redis in [false, true] {
+        let setup = Setup { servers: 2, redis, limits: Limits::On, ..Setup::default() };
+        let stage = Stage::with(setup).await;
+        let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
+        let client = reqwest::Client::new();
+        let ask = |url: &str, token: &Option<String>| {
+            let request = client.post(format!("{url}/graphql")).json(&json!({ "query": "{ __typename }" }));
+            request.bearer_auth(token.as_ref().unwrap()).send()
+        };
+        // 20 a second and 80 at once, of one account.
+        let mut refused = None;
+        for _ in 0..130 {
+            let answer = ask(&mina.url, &mina.token).await.unwrap();
+            if answer.status() == 429 {
+                refused = Some(answer);
+                break;
+            }
+        }
+        let refused = refused.expect("an account's rate is used up before an address's");
+        assert!(refused.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() >= 1);
+        let told: Value = refused.json().await.unwrap();
+        assert_eq!(told["errors"][0]["extensions"]["code"], "RATE_LIMITED");
+        let wait_ms = told["errors"][0]["extensions"]["retryAfterMs"].as_u64().unwrap();
+        assert!((1..=60).contains(&wait_ms), "20 a second: {wait_ms}");
+        assert_eq!(ask(&leo.url, &leo.token).await.unwrap().status(), 200, "somebody else at the same address");
+        let elsewhere = (0..20).map(|_| ask(&stage.servers[1].url, &mina.token));
+        let elsewhere = futures_util::future::join_all(elsewhere).await;
+        let refused = elsewhere.iter().any(|answer| answer.as_ref().unwrap().status() == 429);
+        assert_eq!(refused, redis, "with Redis all servers count together");
+        crate::support::eventually("after a rest", || async {
+            (ask(&mina.url, &mina.token).await.unwrap().status() == 200).then_some(())
+        })
+        .await;
+        stage.finish().await;
+    }
 }

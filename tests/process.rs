@@ -22,6 +22,7 @@ pub fn command(stage: &Stage, role: &str) -> Command {
         .env("DATABASE_URL", &stage.config.database_url)
         .env("STRIPE_API_BASE", &stage.config.stripe_api_base)
         .env("PARTERRE_CREATE_ORGANIZATIONS", "true")
+        .env("PARTERRE_LIMITS", "off")
         .env("PARTERRE_DATA", std::env::temp_dir().join(format!("parterre-process-{}", stage.database)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -198,7 +199,7 @@ async fn what_is_missing_at_the_start_is_said_in_one_line() {
     assert!(said.contains("cannot listen") && said.contains("PARTERRE_LISTEN"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let mut insecure = command(&stage, "serve");
-    insecure.env("PARTERRE_PRODUCTION", "true").env("PARTERRE_LISTEN", "127.0.0.1:0");
+    insecure.env("PARTERRE_PRODUCTION", "true").env_remove("PARTERRE_LIMITS").env("PARTERRE_LISTEN", "127.0.0.1:0");
     let said = complaint(insecure).await;
     assert!(said.contains("JWT_PUBLIC_KEY_FILE"), "{said}");
     stage.finish().await;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A room and those it may call, besides itself.
-const MAY_CALL: [(&str, &[&str]); 14] = [
+const MAY_CALL: [(&str, &[&str]); 15] = [
     ("auditor", &["db"]),
     ("audit", &[]),
     ("bus", &[]),
     ("input", &[]),
+    ("limit", &[]),
     ("db", &[]),
     ("outbox", &["db", "bus"]),
     ("inventory", &["db", "bus", "outbox", "catalogue", "chaos", "wake"]),

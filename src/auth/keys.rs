@@ -83,7 +83,7 @@ impl KeySet {
             match self.read().await {
                 Ok(keys) => *self.known.write().unwrap_or_else(PoisonError::into_inner) = keys,
                 Err(error) => {
-                    tracing::warn!(%error, "the keys of tokens could not be read, going on with the known ones")
+                    tracing::warn!(%error, "the keys of tokens could not be read, going on with the known ones");
                 }
             }
         }

@@ -86,6 +86,7 @@ async fn serve(mut config: Config, listener: TcpListener, started: CancellationT
     app.demo_event.get_or_init(|| event);
     workers::start(&app);
     workers::start_indexer(&app);
+    workers::start_tidying(&app);
     let server = tokio::spawn(http::serve(app.clone(), listener));
     welcome(&app)?;
     started.cancel();

@@ -4,6 +4,7 @@
 //! a document is judged before it is executed. No rule of the box office is here.
 
 mod graphql;
+mod limits;
 mod origin;
 mod page;
 mod socket;
@@ -16,14 +17,15 @@ pub use socket::OpenSockets;
 use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::Viewer;
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Router, middleware};
 use parterre_entity::{LayoutId, OrganizationId};
 use parterre_schema::{Kind, parse_node_id};
 use sea_orm::DbErr;
+use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 /// Every route of the public port.
@@ -31,6 +33,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/graphql", post(graphql::post).get(graphql::get))
         .route("/graphql/stream", post(sse::post).get(sse::get))
+        .route_layer(middleware::from_fn_with_state(app.clone(), limits::limit))
         .route("/graphiql", get(page::graphiql))
         .route("/playground", get(page::to_graphiql))
         .route("/playground/{*file}", get(page::file))
@@ -46,7 +49,9 @@ pub fn router(app: App) -> Router {
 /// Serves until the app's shutdown token is cancelled.
 pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
     let shutdown = app.shutdown.clone();
-    axum::serve(listener, router(app)).with_graceful_shutdown(async move { shutdown.cancelled().await }).await
+    axum::serve(listener, router(app).into_make_service_with_connect_info::<SocketAddr>())
+        .with_graceful_shutdown(async move { shutdown.cancelled().await })
+        .await
 }
 
 async fn sdl() -> Response {

@@ -114,6 +114,18 @@ pub fn start(app: &App) {
     });
 }
 
+/// Starts what tidies a server's own memory.
+pub fn start_tidying(app: &App) {
+    let Some(limiter) = app.limiter.clone() else { return };
+    run(app, ("limiter", Duration::from_mins(1), Wake::default()), move || {
+        let limiter = limiter.clone();
+        async move {
+            limiter.tidy();
+            Ok::<_, std::convert::Infallible>(Next::Later)
+        }
+    });
+}
+
 /// How far back reconciliation compares.
 const RECONCILED: chrono::Duration = chrono::Duration::hours(48);
 

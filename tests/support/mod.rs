@@ -8,7 +8,7 @@ pub use client::{Api, Socket};
 
 use parterre::app::App;
 use parterre::auth::{Person, issue};
-use parterre::config::{Config, Secret};
+use parterre::config::{Config, Limits, Secret};
 use parterre::db::Db;
 use parterre::payment::simulator::{Settings, Simulator};
 use parterre::{dev, http, sql, workers};
@@ -29,11 +29,12 @@ pub struct Setup {
     pub checkout_wait_ms: u64,
     /// A mail server; without it messages go to a folder.
     pub smtp_url: Option<String>,
+    pub limits: Limits,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000, smtp_url: None }
+        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000, smtp_url: None, limits: Limits::Off }
     }
 }
 
@@ -120,6 +121,7 @@ impl Stage {
         config.database_connections = 12;
         config.create_organizations = true;
         config.checkout_wait_ms = setup.checkout_wait_ms;
+        config.limits = setup.limits;
         config.smtp_url = setup.smtp_url.map(Secret::new);
         config.mail_folder = Some(folder.join("mail"));
         config.redis_url = setup.redis.then(redis_url);

@@ -1,0 +1,80 @@
+//! The buckets of all processes, in Redis: one script, which is all of a request's buckets in one round trip.
+
+use super::Rate;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{RedisError, Script};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long Redis may take before a process counts alone.
+const ANSWER_WITHIN: Duration = Duration::from_millis(50);
+
+/// GCRA by Redis's own clock, in microseconds. A key keeps when its bucket will be full again. Nothing is taken unless
+/// every bucket has something. Returns how long to wait.
+const TAKE: &str = r"
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local wait, full = 0, {}
+for i, key in ipairs(KEYS) do
+  local each, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+  local at = math.max(tonumber(redis.call('GET', key) or now), now) + each
+  wait = math.max(wait, at - burst * each - now)
+  full[i] = at
+end
+if wait <= 0 then
+  for i, key in ipairs(KEYS) do
+    redis.call('SET', key, string.format('%.0f', full[i]), 'PX', math.ceil((full[i] - now) / 1000) + 1)
+  end
+  return 0
+end
+return math.ceil(wait)
+";
+
+/// Buckets in Redis.
+#[derive(Clone)]
+pub(super) struct RedisBuckets {
+    client: redis::Client,
+    connection: Arc<OnceCell<ConnectionManager>>,
+    prefix: String,
+    script: Arc<Script>,
+}
+
+impl RedisBuckets {
+    /// Connects at the first use, and again by itself.
+    pub(super) fn new(url: &str, namespace: &str) -> Result<Self, RedisError> {
+        Ok(Self {
+            client: redis::Client::open(url)?,
+            connection: Arc::default(),
+            prefix: format!("parterre:{namespace}:rate:"),
+            script: Arc::new(Script::new(TAKE)),
+        })
+    }
+
+    /// How long to wait, zero if not at all; none if Redis does not say.
+    pub(super) async fn take(&self, buckets: &[(String, Rate)]) -> Option<Duration> {
+        let asked = async {
+            let settings = ConnectionManagerConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
+            let connect = || self.client.get_connection_manager_with_config(settings);
+            let mut connection = self.connection.get_or_try_init(connect).await?.clone();
+            let mut call = self.script.prepare_invoke();
+            for (key, rate) in buckets {
+                let micros = 1_000_000 / u64::from(rate.per_second.get());
+                call.key(format!("{}{key}", self.prefix)).arg(micros).arg(rate.burst.get());
+            }
+            call.invoke_async::<u64>(&mut connection).await
+        };
+        match tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
+            Ok(Ok(micros)) => Some(Duration::from_micros(micros)),
+            Ok(Err(error)) => {
+                metrics::counter!("parterre_limiter_alone_total").increment(1);
+                tracing::debug!(%error, "redis does not count requests, this process does alone");
+                None
+            }
+            Err(_) => {
+                metrics::counter!("parterre_limiter_alone_total").increment(1);
+                None
+            }
+        }
+    }
+}
