@@ -32,7 +32,7 @@ pub(super) struct KeySet {
     client: reqwest::Client,
     known: RwLock<HashMap<String, Key>>,
     /// When it was last read, and the right to read it.
-    read_at: Mutex<Option<Instant>>,
+    read_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A set is not read more often, whatever key ids tokens name.
@@ -46,7 +46,7 @@ impl Keys {
     pub(super) fn of(config: &Config) -> Result<Self, KeyError> {
         if let Some(url) = &config.jwt_jwks_url {
             let client = reqwest::Client::builder().timeout(READ_WITHIN).build().map_err(KeyError::Client)?;
-            let set = KeySet { url: url.clone(), client, known: RwLock::default(), read_at: Mutex::default() };
+            let set = KeySet { url: url.clone(), client, known: RwLock::default(), read_at: Arc::default() };
             return Ok(Self::Set(Arc::new(set)));
         }
         let key = match &config.jwt_public_key_file {
@@ -66,28 +66,33 @@ impl Keys {
 }
 
 impl KeySet {
-    async fn find(&self, key_id: &str) -> Option<Key> {
+    async fn find(self: &Arc<Self>, key_id: &str) -> Option<Key> {
         let known = |set: &Self| set.known.read().unwrap_or_else(PoisonError::into_inner).get(key_id).cloned();
         let found = known(self);
-        let mut read_at = match (&found, self.read_at.try_lock()) {
+        let mut read_at = match (&found, Arc::clone(&self.read_at).try_lock_owned()) {
             // Somebody is reading it, and this one is good meanwhile.
             (Some(_), Err(_)) => return found,
             (_, Ok(read_at)) => read_at,
             // Those who lack a key wait for the one who reads.
-            (None, Err(_)) => self.read_at.lock().await,
+            (None, Err(_)) => Arc::clone(&self.read_at).lock_owned().await,
         };
         let age = read_at.map(|at| at.elapsed());
         let due = age.is_none_or(|age| age >= READ_AT_LEAST_EVERY || (found.is_none() && age >= READ_AT_MOST_EVERY));
         if due {
             *read_at = Some(Instant::now());
-            match self.read().await {
-                Ok(keys) => *self.known.write().unwrap_or_else(PoisonError::into_inner) = keys,
-                Err(error) => {
-                    tracing::warn!(%error, "the keys of tokens could not be read, going on with the known ones");
+            let set = Arc::clone(self);
+            // In a task of its own: a client who hangs up must not use up the right to read.
+            let reading = tokio::spawn(async move {
+                match set.read().await {
+                    Ok(keys) => *set.known.write().unwrap_or_else(PoisonError::into_inner) = keys,
+                    Err(error) => {
+                        tracing::warn!(%error, "the keys of tokens could not be read, going on with the known ones");
+                    }
                 }
-            }
+                drop(read_at);
+            });
+            drop(reading.await);
         }
-        drop(read_at);
         known(self)
     }
 

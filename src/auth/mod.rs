@@ -32,8 +32,8 @@ pub struct Claims {
     pub sub: String,
     /// By whom.
     pub iss: String,
-    /// For whom.
-    pub aud: String,
+    /// For whom: one, or a list that we are in.
+    pub aud: serde_json::Value,
     /// Until when, Unix seconds.
     pub exp: i64,
     /// What.
@@ -135,7 +135,7 @@ pub fn issue(config: &Config, who: &Person, valid_for: Duration) -> Result<Strin
     let claims = Claims {
         sub: who.subject.clone(),
         iss: config.jwt_issuer.clone(),
-        aud: config.jwt_audience.clone(),
+        aud: config.jwt_audience.as_str().into(),
         exp: crate::clock::now().timestamp() + valid_seconds,
         role: who.role,
         org: who.organization.clone(),

@@ -10,7 +10,7 @@ use async_graphql::parser::types::{
 use async_graphql::{Name, Positioned};
 use async_graphql_value::{ConstValue, Value};
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Bytes of a document.
 pub const BYTES_MAX: usize = 64 * 1024;
@@ -23,8 +23,12 @@ pub const FIELDS_MAX: usize = 5_000;
 
 /// Directives anywhere in a document.
 pub const DIRECTIVES_MAX: usize = 100;
-/// Fields under another name.
+/// Fields under another name, or asked for again in one selection: both are answered once more.
 pub const ALIASES_MAX: usize = 200;
+/// Arguments of one field.
+pub const ARGUMENTS_MAX: usize = 30;
+/// Fields of a query itself, however they are put together.
+pub const ROOT_FIELDS_MAX: usize = 100;
 /// Mutations in one document.
 pub const ROOT_MUTATIONS_MAX: usize = 5;
 /// Selections and fragments inside each other.
@@ -77,6 +81,10 @@ pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>
         inside: 0,
     };
     let size = walk.set(&operation.node.selection_set.node)?;
+    let needed: HashSet<Name> = walk.fragments.keys().map(|name| (*name).clone()).collect();
+    if let Some(unused) = walk.unused() {
+        return Err(Refused::Validation(format!("the fragment \"{unused}\" is never used")));
+    }
     if size.aliases > ALIASES_MAX {
         return Err(Refused::TooComplex(format!(
             "a document may have {ALIASES_MAX} aliases, these are {}",
@@ -87,16 +95,21 @@ pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>
         let message = format!("a document may cost {COST_MAX}, this one costs {}: ask for shorter pages", size.cost);
         return Err(Refused::TooComplex(message));
     }
-    if kind == OperationType::Mutation && walk.root_fields(&operation.node.selection_set.node) > ROOT_MUTATIONS_MAX {
+    if size.roots > ROOT_FIELDS_MAX {
+        return Err(Refused::TooComplex(format!("an operation may have {ROOT_FIELDS_MAX} fields of its own")));
+    }
+    if kind == OperationType::Mutation && size.roots > ROOT_MUTATIONS_MAX {
         return Err(Refused::TooComplex(format!("a document may have {ROOT_MUTATIONS_MAX} mutations")));
     }
     if size.depth > DEPTH_MAX {
         return Err(Refused::TooComplex(format!("fields may be nested {DEPTH_MAX} deep, these are {}", size.depth)));
     }
-    if kind == OperationType::Subscription && walk.root_fields(&operation.node.selection_set.node) != 1 {
+    if kind == OperationType::Subscription && size.roots != 1 {
         return Err(Refused::Validation("a subscription has exactly one root field".to_owned()));
     }
     document.operations = DocumentOperations::Single(operation);
+    // What only the other operations use would look unused.
+    document.fragments.retain(|name, _| needed.contains(name));
     Ok(Accepted { document, kind, cost: size.cost })
 }
 
@@ -174,12 +187,20 @@ fn select(operations: &DocumentOperations, name: Option<&str>) -> Result<Positio
     }
 }
 
+fn too_deep() -> Refused {
+    Refused::TooComplex(format!("fields and fragments may be nested {WALK_DEPTH_MAX} deep"))
+}
+
 #[derive(Clone, Copy, Default)]
 struct Size {
     fields: usize,
     depth: usize,
     aliases: usize,
     cost: u64,
+    /// Fields of this selection itself, fragments spread out.
+    roots: usize,
+    /// Selections and fragments inside each other.
+    height: usize,
 }
 
 /// The request's variables, and what they are when nothing is said.
@@ -222,12 +243,17 @@ impl<'a> Walk<'a> {
     fn set(&mut self, set: &'a SelectionSet) -> Result<Size, Refused> {
         self.inside += 1;
         if self.inside > WALK_DEPTH_MAX {
-            return Err(Refused::TooComplex(format!("fields and fragments may be nested {WALK_DEPTH_MAX} deep")));
+            return Err(too_deep());
         }
         let mut sum = Size::default();
+        let mut keys = HashSet::new();
         for item in &set.items {
             let size = match &item.node {
-                Selection::Field(field) => self.field(&field.node)?,
+                Selection::Field(field) => {
+                    let size = self.field(&field.node)?;
+                    let again = !keys.insert(&field.node.response_key().node) && field.node.alias.is_none();
+                    Size { aliases: size.aliases + usize::from(again), ..size }
+                }
                 Selection::InlineFragment(fragment) => self.set(&fragment.node.selection_set.node)?,
                 Selection::FragmentSpread(spread) => self.fragment(&spread.node.fragment_name.node)?,
             };
@@ -236,16 +262,24 @@ impl<'a> Walk<'a> {
                 depth: sum.depth.max(size.depth),
                 aliases: sum.aliases.saturating_add(size.aliases),
                 cost: sum.cost.saturating_add(size.cost),
+                roots: sum.roots.saturating_add(size.roots),
+                height: sum.height.max(size.height),
             };
+            if self.inside + sum.height > WALK_DEPTH_MAX {
+                return Err(too_deep());
+            }
             if sum.fields > FIELDS_MAX {
                 return Err(Refused::TooComplex(format!("a document may ask for {FIELDS_MAX} fields")));
             }
         }
         self.inside -= 1;
-        Ok(sum)
+        Ok(Size { height: sum.height + 1, ..sum })
     }
 
     fn field(&mut self, field: &'a Field) -> Result<Size, Refused> {
+        if field.arguments.len() > ARGUMENTS_MAX {
+            return Err(Refused::TooComplex(format!("a field may have {ARGUMENTS_MAX} arguments")));
+        }
         let inner = self.set(&field.selection_set.node)?;
         let length = if PAGES.contains(&field.name.node.as_str()) {
             let asked = field.get_argument("first").and_then(|value| self.variables.number(&value.node));
@@ -258,6 +292,8 @@ impl<'a> Walk<'a> {
             depth: inner.depth + 1,
             aliases: inner.aliases + usize::from(field.alias.is_some()),
             cost: inner.cost.saturating_mul(length).saturating_add(1),
+            roots: 1,
+            height: inner.height,
         })
     }
 
@@ -276,17 +312,17 @@ impl<'a> Walk<'a> {
         Ok(size)
     }
 
-    fn root_fields(&self, set: &SelectionSet) -> usize {
-        let of = |item: &Positioned<Selection>| match &item.node {
-            Selection::Field(_) => 1,
-            Selection::InlineFragment(fragment) => self.root_fields(&fragment.node.selection_set.node),
-            Selection::FragmentSpread(spread) => self
-                .document
-                .fragments
-                .get(&spread.node.fragment_name.node)
-                .map_or(0, |fragment| self.root_fields(&fragment.node.selection_set.node)),
-        };
-        set.items.iter().map(of).sum()
+    /// A fragment that no operation uses.
+    fn unused(&mut self) -> Option<String> {
+        if self.fragments.len() < self.document.fragments.len() {
+            let document = self.document;
+            for (_, operation) in document.operations.iter() {
+                self.inside = 0;
+                // What is wrong with an operation that is not to run is not told; it still uses what it uses.
+                drop(self.set(&operation.node.selection_set.node));
+            }
+        }
+        self.document.fragments.keys().find(|name| !self.fragments.contains_key(*name)).map(Name::to_string)
     }
 }
 
@@ -348,7 +384,7 @@ mod tests {
         let aliases: String = (0..5_000).map(|n| format!("a{n}: __typename ")).collect();
         assert!(matches!(refused(&format!("{{ {aliases} }}")), Refused::TooComplex(_)));
         let few: String = (0..200).map(|n| format!("a{n}: __typename ")).collect();
-        assert!(accept(&format!("{{ {few} }}"), None, None).is_ok());
+        assert!(accept(&format!("{{ x {{ {few} }} }}"), None, None).is_ok());
         assert!(matches!(refused(&format!("{{ a {} }}", "@x ".repeat(10_000))), Refused::TooComplex(_)));
         assert!(matches!(refused(&format!("query {} {{ a }}", "@x ".repeat(101))), Refused::TooComplex(_)));
         assert!(accept("mutation { a b c d e }", None, None).is_ok());
@@ -388,5 +424,22 @@ mod tests {
             }
         }
         assert_eq!(pages.into_iter().collect::<Vec<_>>(), PAGES);
+    }
+
+    #[test]
+    fn what_is_asked_for_again_and_what_nobody_uses_is_judged_too() {
+        let again = format!("{{ {} }}", "a ".repeat(300));
+        assert!(matches!(refused(&again), Refused::TooComplex(_)));
+        let roots = format!("{{ {} }}", "... { a } ".repeat(101));
+        assert!(matches!(refused(&roots), Refused::TooComplex(_)));
+        assert!(matches!(refused(&format!("{{ a({}) }}", "a:1,".repeat(31))), Refused::TooComplex(_)));
+        assert!(matches!(refused("{ a } fragment f on T { a }"), Refused::Validation(_)));
+        let two = "query A { ...fa } query B { ...fb } fragment fa on T { a } fragment fb on T { b }";
+        let accepted = accept(two, Some("A"), None).unwrap();
+        assert_eq!(accepted.document.fragments.keys().map(Name::as_str).collect::<Vec<_>>(), ["fa"]);
+        let chain: String = (0..1_000).rev().map(|n| format!("fragment f{n} on T{{...f{}}}", n + 1)).collect();
+        let upwards: String = (0..1_000).rev().map(|n| format!("...f{n} ")).collect();
+        let bottom_up = format!("mutation {{ {upwards} }} {chain} fragment f1000 on T{{x}}");
+        assert!(matches!(refused(&bottom_up), Refused::TooComplex(_)));
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Whether each part is of its type.
-    fn check(self) -> Result<Self, String> {
+    pub(super) fn check(self) -> Result<Self, String> {
         let object =
             |value: &Option<serde_json::Value>| value.as_ref().is_none_or(|value| value.is_object() || value.is_null());
         if !object(&self.variables) {

@@ -38,16 +38,19 @@ pub(super) async fn limit(
 /// Who is really asking: the peer, or, if that is a proxy of ours, the last hop before our proxies.
 fn address_of(peer: IpAddr, headers: &HeaderMap, proxies: &[IpNet]) -> IpAddr {
     let is_ours = |address: IpAddr| proxies.iter().any(|net| net.contains(&address));
-    let hops = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
-    let hops: Vec<&str> = hops.flat_map(|value| value.split(',')).map(str::trim).collect();
-    let mut address = peer;
+    // Bytes that are no text are somebody's own; the hops of our proxies are read all the same.
+    let hops = headers.get_all("x-forwarded-for").iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let hops: Vec<String> =
+        hops.flat_map(|value| value.split(',').map(|hop| hop.trim().to_owned()).collect::<Vec<_>>()).collect();
+    let mut address = peer.to_canonical();
     for hop in hops.iter().rev() {
         if !is_ours(address) {
             break;
         }
         // What is no address was made up: the proxy that passed it on is as far as we can see.
-        let Ok(before) = hop.parse() else { break };
-        address = before;
+        let before = hop.parse::<IpAddr>().or_else(|_| hop.parse::<SocketAddr>().map(|hop| hop.ip()));
+        let Ok(before) = before else { break };
+        address = before.to_canonical();
     }
     address
 }
@@ -85,5 +88,6 @@ mod tests {
         assert_eq!(ask("10.0.0.1", "203.0.113.9, 198.51.100.1"), "198.51.100.1", "the rest is his own word");
         assert_eq!(ask("10.0.0.1", "198.51.100.1, 10.0.0.2"), "198.51.100.1", "two proxies of ours");
         assert_eq!(ask("10.0.0.1", "nonsense"), "10.0.0.1");
+        assert_eq!(ask("::ffff:10.0.0.1", "198.51.100.1:4711"), "198.51.100.1", "a proxy at a socket of both kinds");
     }
 }

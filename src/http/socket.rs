@@ -8,6 +8,7 @@ use super::bearer;
 use super::graphql::Asked;
 use super::streams::{Session, did_not_begin, refusal, subscribe};
 use crate::app::App;
+use crate::limit::Bucket;
 use async_graphql::{Response as GraphqlResponse, ServerError};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
@@ -32,6 +33,8 @@ const SEND_WITHIN: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(12);
 /// How long a client may be silent.
 const SILENT_MAX: Duration = Duration::from_secs(30);
+/// How long a closed connection may take to end.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Streams of one socket.
 const STREAMS_MAX: usize = 50;
 /// Sockets of one account in one process.
@@ -90,7 +93,11 @@ impl Drop for Counted {
 }
 
 pub(super) fn open(app: App, upgrade: WebSocketUpgrade) -> Response {
-    let upgrade = upgrade.protocols([PROTOCOL]).read_buffer_size(4 * 1024).max_message_size(MESSAGE_MAX);
+    let upgrade = upgrade
+        .protocols([PROTOCOL])
+        .read_buffer_size(4 * 1024)
+        .max_message_size(MESSAGE_MAX)
+        .max_frame_size(MESSAGE_MAX);
     upgrade.on_upgrade(move |socket| async move {
         let _open = Gauge::more();
         let mut connection = Connection {
@@ -108,6 +115,9 @@ pub(super) fn open(app: App, upgrade: WebSocketUpgrade) -> Response {
             // Whoever does not take it is gone anyway.
             drop(timeout(SEND_WITHIN, connection.socket.send(Message::Close(Some(frame)))).await);
         }
+        // Until the other side has closed too: unread input would end the connection before it saw why.
+        let rest = async { while let Some(Ok(_)) = connection.socket.recv().await {} };
+        drop(timeout(FAREWELL, rest).await);
     })
 }
 
@@ -274,6 +284,12 @@ impl Connection {
         if self.active.len() >= STREAMS_MAX {
             let message = format!("a socket has at most {STREAMS_MAX} streams: complete one, or open another socket");
             return self.refuse(&id, &[refusal(TopLevelCode::RateLimited, message)]).await;
+        }
+        if let (Some(limiter), Some(account)) = (&self.app.limiter, &session.account)
+            && limiter.take(&[Bucket::Account(account.clone())]).await.is_err()
+        {
+            let error = refusal(TopLevelCode::RateLimited, "too many requests, wait a moment");
+            return self.refuse(&id, &[error]).await;
         }
         let stream = match subscribe(&self.app, session, asked) {
             Ok(stream) => stream,

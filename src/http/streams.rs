@@ -42,6 +42,7 @@ pub(super) fn subscribe(
     session: &Session,
     asked: Asked,
 ) -> Result<BoxStream<'static, Response>, ServerError> {
+    let asked = asked.check().map_err(|message| refusal(TopLevelCode::BadUserInput, message))?;
     let Some(query) = asked.query else { return Err(refusal(TopLevelCode::BadUserInput, "a query is needed")) };
     let operation_name = asked.operation_name.filter(|name| !name.is_empty());
     let accepted = guard::accept(&query, operation_name.as_deref(), asked.variables.as_ref())

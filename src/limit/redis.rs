@@ -3,12 +3,15 @@
 use super::Rate;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{RedisError, Script};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// How long Redis may take before a process counts alone.
 const ANSWER_WITHIN: Duration = Duration::from_millis(50);
+
+/// How long it is left alone when it does not answer.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// GCRA by Redis's own clock, in microseconds. A key keeps when its bucket will be full again. Nothing is taken unless
 /// every bucket has something. Returns how long to wait.
@@ -38,6 +41,8 @@ pub(super) struct RedisBuckets {
     connection: Arc<OnceCell<ConnectionManager>>,
     prefix: String,
     script: Arc<Script>,
+    /// Until when it is left alone, after it did not answer.
+    away_until: Arc<Mutex<Option<Instant>>>,
 }
 
 impl RedisBuckets {
@@ -48,11 +53,15 @@ impl RedisBuckets {
             connection: Arc::default(),
             prefix: format!("parterre:{namespace}:rate:"),
             script: Arc::new(Script::new(TAKE)),
+            away_until: Arc::default(),
         })
     }
 
     /// How long to wait, zero if not at all; none if Redis does not say.
     pub(super) async fn take(&self, buckets: &[(String, Rate)]) -> Option<Duration> {
+        if self.away().is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
         let asked = async {
             let settings = ConnectionManagerConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
             let connect = || self.client.get_connection_manager_with_config(settings);
@@ -64,17 +73,15 @@ impl RedisBuckets {
             }
             call.invoke_async::<u64>(&mut connection).await
         };
-        match tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
-            Ok(Ok(micros)) => Some(Duration::from_micros(micros)),
-            Ok(Err(error)) => {
-                metrics::counter!("parterre_limiter_alone_total").increment(1);
-                tracing::debug!(%error, "redis does not count requests, this process does alone");
-                None
-            }
-            Err(_) => {
-                metrics::counter!("parterre_limiter_alone_total").increment(1);
-                None
-            }
+        if let Ok(Ok(micros)) = tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
+            return Some(Duration::from_micros(micros));
         }
+        metrics::counter!("parterre_limiter_alone_total").increment(1);
+        *self.away_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + AWAY);
+        None
+    }
+
+    fn away(&self) -> Option<Instant> {
+        *self.away_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
