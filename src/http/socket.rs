@@ -25,6 +25,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 const PROTOCOL: &str = "graphql-transport-ws";
 /// Bytes of one message from a client.
 const MESSAGE_MAX: usize = 64 * 1024;
+/// Bytes of one frame: one that is a little too long for a message is read, so that its sender sees why it is refused.
+const FRAME_MAX: usize = 4 * MESSAGE_MAX;
 /// How long a client may take to say who it is.
 const INIT_WITHIN: Duration = Duration::from_secs(3);
 /// How long a client may take for what is sent to it.
@@ -97,7 +99,7 @@ pub(super) fn open(app: App, upgrade: WebSocketUpgrade) -> Response {
         .protocols([PROTOCOL])
         .read_buffer_size(4 * 1024)
         .max_message_size(MESSAGE_MAX)
-        .max_frame_size(MESSAGE_MAX);
+        .max_frame_size(FRAME_MAX);
     upgrade.on_upgrade(move |socket| async move {
         let _open = Gauge::more();
         let mut connection = Connection {
