@@ -1,4 +1,4 @@
-//! The auditor: every check can fail, and the command says so.
+//! The auditor: what breaks a promise is found, and the command says so.
 
 use crate::process::command;
 use crate::support::{Setup, Stage};
@@ -35,7 +35,7 @@ const BREAKS: [(&str, &str); 15] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_check_can_fail_and_the_command_says_so() {
+async fn what_breaks_a_promise_is_found_and_the_command_says_so() {
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage
         .event(Some(crate::support::fixtures::rows(1, 6)), |event| {
