@@ -18,19 +18,10 @@ pub struct Organizer {
 pub async fn record_admin(
     transaction: &impl ConnectionTrait,
     actor: &str,
-    (action, subject): (&'static str, Uuid),
+    what: (&'static str, Uuid),
     detail: serde_json::Value,
 ) -> Result<(), DbErr> {
-    transaction
-        .execute_raw(sql!(
-            "INSERT INTO audit (actor, action, subject_id, detail) VALUES ($1, $2, $3, $4)",
-            actor,
-            action,
-            subject,
-            detail
-        ))
-        .await
-        .map(drop)
+    append(transaction, (actor, None), what, detail).await
 }
 
 /// Appends to the trail.
@@ -41,13 +32,22 @@ pub async fn record(
     subject: impl Into<Uuid>,
     detail: serde_json::Value,
 ) -> Result<(), DbErr> {
+    append(transaction, (&who.actor, Some(who.organization.0)), (action, subject.into()), detail).await
+}
+
+async fn append(
+    transaction: &impl ConnectionTrait,
+    (actor, organization): (&str, Option<Uuid>),
+    (action, subject): (&'static str, Uuid),
+    detail: serde_json::Value,
+) -> Result<(), DbErr> {
     transaction
         .execute_raw(sql!(
             "INSERT INTO audit (actor, organization_id, action, subject_id, detail) VALUES ($1, $2, $3, $4, $5)",
-            who.actor.clone(),
-            who.organization,
+            actor,
+            organization,
             action,
-            subject.into(),
+            subject,
             detail
         ))
         .await

@@ -2,7 +2,7 @@
 //! what it finds, repairs what it can, and finds nothing the second time.
 
 use super::store::BookingError;
-use super::strays::StrayError;
+use super::strays::is_stray;
 use super::{Bookings, refunds, tickets};
 use crate::db::{Single, repeating};
 use crate::payment::{self, CallError, Intent, NewRefund, Standing};
@@ -37,15 +37,6 @@ pub enum ReconcileError {
     Booking(#[from] BookingError),
 }
 
-impl From<StrayError> for ReconcileError {
-    fn from(error: StrayError) -> Self {
-        match error {
-            StrayError::Provider(error) => Self::Provider(error),
-            StrayError::Booking(error) => Self::Booking(error),
-        }
-    }
-}
-
 impl From<DbErr> for ReconcileError {
     fn from(error: DbErr) -> Self {
         Self::Booking(error.into())
@@ -55,7 +46,7 @@ impl From<DbErr> for ReconcileError {
 impl Bookings {
     /// Compares payments created in a range of time with the provider's list, and sweeps everything that is open.
     pub async fn reconcile(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Report, ReconcileError> {
-        let mut report = Report { woken: self.wake_open().await?, ..Report::default() };
+        let mut report = Report { woken: payment::wake_stranded(&self.db).await?, ..Report::default() };
         // What needs no provider first: it may be down.
         self.refund_money_without_seats(&mut report).await?;
         self.issue_missing_tickets(&mut report).await?;
@@ -64,11 +55,6 @@ impl Bookings {
         self.compare(&listed, (from, to), &mut report).await?;
         self.wake.wake();
         Ok(report)
-    }
-
-    /// Makes everything due that is open and that nobody would ever ask for.
-    async fn wake_open(&self) -> Result<u64, DbErr> {
-        payment::wake_stranded(&self.db).await
     }
 
     async fn compare(
@@ -98,7 +84,7 @@ impl Bookings {
                 tracing::warn!(payment.id = %row.id, %error, "a payment could not be reconciled yet");
                 report.unexplained.push(format!("payment {} could not be reconciled: {error}", row.id));
             }
-            if row.provider_id.as_ref().is_none_or(|known| *known == intent.provider_id) {
+            if !is_stray(row, &intent.provider_id) {
                 seen.insert(row.id);
             }
         }
@@ -117,8 +103,8 @@ impl Bookings {
         intent: &Intent,
         report: &mut Report,
     ) -> Result<(), ReconcileError> {
-        if row.provider_id.as_ref().is_some_and(|known| *known != intent.provider_id) {
-            if let Some(done) = self.give_stray_back(row.id, intent).await? {
+        if is_stray(row, &intent.provider_id) {
+            if let Some(done) = self.give_stray_back(row, intent).await? {
                 report.repaired.push(format!("{} is a second one of payment {}: {done}", intent.provider_id, row.id));
             }
             return Ok(());

@@ -46,12 +46,18 @@ const LOOK_AGAIN_SECONDS: f64 = 86_400.0;
 /// For how long.
 const WATCHED: chrono::Duration = chrono::Duration::days(7);
 
-/// Looks at a refund because someone said that something happened to it.
-pub(super) async fn look_at(bookings: &Bookings, id: RefundId, webhook: &str) -> Result<bool, BookingError> {
+/// A refund and the provider's id of the payment it is of, if that is known.
+async fn read(bookings: &Bookings, id: RefundId) -> Result<(refund::Model, Option<String>), DbErr> {
     let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
     let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
     let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
     let known = row.stray_of.clone().or_else(|| paid.and_then(|paid| paid.provider_id));
+    Ok((row, known))
+}
+
+/// Looks at a refund because someone said that something happened to it.
+pub(super) async fn look_at(bookings: &Bookings, id: RefundId, webhook: &str) -> Result<bool, BookingError> {
+    let (row, known) = read(bookings, id).await?;
     let Some(provider_payment_id) = known else { return Ok(false) };
     match bookings.provider.find_refund(&provider_payment_id, &row.operation_id).await {
         Ok(Some(found)) => {
@@ -64,10 +70,7 @@ pub(super) async fn look_at(bookings: &Bookings, id: RefundId, webhook: &str) ->
 }
 
 async fn drive_leased(bookings: &Bookings, id: RefundId) -> Result<(), BookingError> {
-    let row = refund::Entity::find_by_id(id).one(bookings.db.pool()).await?;
-    let row = row.ok_or_else(|| DbErr::RecordNotFound(format!("refund {id}")))?;
-    let paid = payment_row::Entity::find_by_id(row.payment_id).one(bookings.db.pool()).await?;
-    let known = row.stray_of.clone().or_else(|| paid.and_then(|paid| paid.provider_id));
+    let (row, known) = read(bookings, id).await?;
     let Some(provider_payment_id) = known else {
         return Err(DbErr::Custom(format!("refund {id} is of a payment that the provider does not know")).into());
     };

@@ -2,25 +2,26 @@
 //! the next one was sent. It backs nothing: what is reserved is voided, what was collected goes back in full.
 
 use super::Bookings;
+use super::reconcile::ReconcileError;
 use super::refunds;
 use super::store::BookingError;
 use crate::db::repeating;
-use crate::payment::{self, CallError, Handle, Intent, NewRefund, Standing};
+use crate::payment::{self, Handle, Intent, NewRefund, Standing};
 use parterre_entity::{PaymentId, RefundReason, payment as payment_row};
-use sea_orm::{DbErr, EntityTrait};
+use sea_orm::DbErr;
+
+/// Whether the provider's id is of another payment than the one we know.
+pub(super) fn is_stray(row: &payment_row::Model, provider_id: &str) -> bool {
+    row.provider_id.as_ref().is_some_and(|known| known != provider_id)
+}
 
 impl Bookings {
-    /// Gives a stray back, if this is one. Returns what was done, for people; none if there was nothing to do.
+    /// Gives a second payment of this one back. Returns what was done, for people; none if there was nothing to do.
     pub(super) async fn give_stray_back(
         &self,
-        payment: PaymentId,
+        row: &payment_row::Model,
         intent: &Intent,
-    ) -> Result<Option<&'static str>, StrayError> {
-        let row = payment_row::Entity::find_by_id(payment).one(self.db.pool()).await.map_err(BookingError::from)?;
-        let known = row.as_ref().and_then(|row| row.provider_id.as_ref());
-        let (Some(row), true) = (&row, known.is_some_and(|known| *known != intent.provider_id)) else {
-            return Ok(None);
-        };
+    ) -> Result<Option<&'static str>, ReconcileError> {
         match intent.standing {
             Standing::Authorized | Standing::WaitsForBuyer => {
                 let operation_id = format!("{}-{}", row.operation_id, intent.provider_id);
@@ -54,15 +55,4 @@ impl Bookings {
         tx.commit().await?;
         Ok(made)
     }
-}
-
-/// Why a stray was not given back yet.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StrayError {
-    /// The provider did not say that it did.
-    #[error(transparent)]
-    Provider(#[from] CallError),
-    /// It could not be saved.
-    #[error(transparent)]
-    Booking(#[from] BookingError),
 }

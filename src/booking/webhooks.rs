@@ -3,6 +3,7 @@
 use super::Bookings;
 use super::settle::Reporter;
 use super::store::BookingError;
+use super::strays::is_stray;
 use crate::db::{Single, Transaction};
 use crate::sql;
 use parterre_entity::{PaymentId, RefundId};
@@ -89,13 +90,10 @@ impl Bookings {
     async fn look_for_stray(&self, payment: PaymentId, provider_id: Option<String>) {
         let Some(provider_id) = provider_id.filter(|id| !id.is_empty()) else { return };
         let known = parterre_entity::payment::Entity::find_by_id(payment).one(self.db.pool()).await.ok().flatten();
-        let is_other = known.and_then(|row| row.provider_id).is_some_and(|known| known != provider_id);
-        if !is_other {
-            return;
-        }
+        let Some(row) = known.filter(|row| is_stray(row, &provider_id)) else { return };
         match self.provider.retrieve(&provider_id).await {
             Ok(intent) => {
-                if let Err(error) = self.give_stray_back(payment, &intent).await {
+                if let Err(error) = self.give_stray_back(&row, &intent).await {
                     tracing::warn!(payment.id = %payment, %error, "a second payment could not be given back yet");
                 }
             }

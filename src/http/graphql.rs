@@ -1,6 +1,6 @@
 //! GraphQL over HTTP: POST with JSON; GET for queries.
 
-use super::{claims, origin, socket, viewer};
+use super::{claims, origin, read_bytes, socket, viewer};
 use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::errors::Failure;
@@ -16,7 +16,6 @@ use axum::response::{IntoResponse, Response};
 use parterre_schema::TopLevelCode;
 use serde::Deserialize;
 use serde_json::json;
-use std::time::Duration;
 
 /// Bytes of an ordinary body.
 const BODY_MAX: usize = 256 * 1024;
@@ -80,9 +79,6 @@ impl TryFrom<AskedByGet> for Asked {
 /// Why a body is refused.
 pub(super) type BadBody = (StatusCode, TopLevelCode, String);
 
-/// How long a body may take to arrive.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
-
 /// Reads a request's body, of a size that its sender may send.
 pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body: Body) -> Result<Asked, BadBody> {
     let bad = |status, message: String| (status, TopLevelCode::BadUserInput, message);
@@ -96,10 +92,10 @@ pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body
     if told.is_some_and(|told| told > limit) {
         return Err(too_large());
     }
-    let Ok(read) = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, limit)).await else {
-        return Err(bad(StatusCode::REQUEST_TIMEOUT, "the body took too long to arrive".to_owned()));
-    };
-    let bytes = read.map_err(|_| too_large())?;
+    let bytes = read_bytes(body, limit).await.map_err(|status| match status {
+        StatusCode::REQUEST_TIMEOUT => bad(status, "the body took too long to arrive".to_owned()),
+        _ => too_large(),
+    })?;
     let asked: Asked = serde_json::from_slice(&bytes)
         .map_err(|error| bad(StatusCode::BAD_REQUEST, format!("the body is not a GraphQL request as JSON: {error}")))?;
     asked.check().map_err(|message| bad(StatusCode::BAD_REQUEST, message))

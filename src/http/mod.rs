@@ -17,6 +17,7 @@ pub use socket::OpenSockets;
 use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::Viewer;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -26,6 +27,7 @@ use parterre_entity::{LayoutId, OrganizationId};
 use parterre_schema::{Kind, parse_node_id};
 use sea_orm::DbErr;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// Every route of the public port.
@@ -84,6 +86,17 @@ async fn geometry(State(app): State<App>, Path((id, file)): Path<(String, String
             .into_response(),
         Ok(_) => StatusCode::NOT_FOUND.into_response(),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(20);
+
+/// A body of at most so many bytes, or the status that says why not.
+async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
+    match tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, limit)).await {
+        Ok(read) => read.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
     }
 }
 

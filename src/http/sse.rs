@@ -7,6 +7,7 @@ use super::graphql::{Asked, AskedByGet, read_body};
 use super::streams::{Session, did_not_begin, refusal, subscribe};
 use super::{claims, origin};
 use crate::app::App;
+use crate::auth::Claims;
 use async_graphql::ServerError;
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -17,6 +18,7 @@ use futures_util::{Stream, StreamExt};
 use parterre_schema::TopLevelCode;
 use serde_json::json;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a comment keeps a silent stream alive.
@@ -25,19 +27,22 @@ const KEEP_ALIVE: Duration = Duration::from_secs(12);
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
-        Ok(asked) => open(app, headers, asked).await,
+        Ok(asked) => open(app, headers, claims, asked).await,
         Err((status, code, message)) => refuse(status, &[refusal(code, message)]),
     }
 }
 
 pub(super) async fn get(State(app): State<App>, headers: HeaderMap, Query(asked): Query<AskedByGet>) -> Response {
     match Asked::try_from(asked) {
-        Ok(asked) => open(app, headers, asked).await,
+        Ok(asked) => {
+            let claims = claims(&app, &headers).await;
+            open(app, headers, claims, asked).await
+        }
         Err(message) => refuse(StatusCode::BAD_REQUEST, &[refusal(TopLevelCode::BadUserInput, message)]),
     }
 }
 
-async fn open(app: App, headers: HeaderMap, asked: Asked) -> Response {
+async fn open(app: App, headers: HeaderMap, claims: Option<Arc<Claims>>, asked: Asked) -> Response {
     if !origin::is_allowed(&app.config, &headers) {
         return refuse(StatusCode::FORBIDDEN, &[refusal(TopLevelCode::Forbidden, origin::REFUSED)]);
     }
@@ -46,7 +51,6 @@ async fn open(app: App, headers: HeaderMap, asked: Asked) -> Response {
         let error = refusal(TopLevelCode::BadUserInput, "this address answers with text/event-stream only");
         return refuse(StatusCode::NOT_ACCEPTABLE, &[error]);
     }
-    let claims = claims(&app, &headers).await;
     if headers.contains_key(header::AUTHORIZATION) && claims.is_none() {
         let error = refusal(TopLevelCode::Unauthenticated, "the token is not valid");
         return refuse(StatusCode::UNAUTHORIZED, &[error]);

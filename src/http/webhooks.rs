@@ -2,6 +2,7 @@
 //!
 //! Source: the provider's documented scheme, `Stripe-Signature: t=<unix>,v1=<hex>`, HMAC-SHA256 over `<t>.<body>`.
 
+use super::read_bytes;
 use crate::app::App;
 use crate::config::Secret;
 use axum::body::Body;
@@ -9,20 +10,17 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 const BODY_MAX: usize = 256 * 1024;
-/// How long a body may take to arrive.
-const BODY_WITHIN: Duration = Duration::from_secs(20);
 /// How old or early a signature may be.
 const TOLERANCE_SECONDS: u64 = 300;
 
 pub(super) async fn receive(State(app): State<App>, headers: HeaderMap, body: Body) -> StatusCode {
-    let Ok(read) = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_MAX)).await else {
-        return StatusCode::REQUEST_TIMEOUT;
+    let body = match read_bytes(body, BODY_MAX).await {
+        Ok(body) => body,
+        Err(status) => return status,
     };
-    let Ok(body) = read else { return StatusCode::PAYLOAD_TOO_LARGE };
     let signature = headers.get("stripe-signature").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !is_signed(&app.config.stripe_webhook_secrets, signature, &body, crate::clock::now().timestamp()) {
         metrics::counter!("parterre_webhooks_refused_total").increment(1);

@@ -265,6 +265,11 @@ fn kept_refusal(error: CallError) -> CallError {
 /// Pages of a list, of a hundred each, that are read before giving up.
 const PAGES_MAX: usize = 1_000;
 
+/// A range of time, as a list wants it.
+fn created(from: DateTime<Utc>, to: DateTime<Utc>) -> [(&'static str, String); 2] {
+    [("created[gte]", from.timestamp().to_string()), ("created[lte]", to.timestamp().to_string())]
+}
+
 fn too_long() -> CallError {
     CallError::Unknown("the provider's list is longer than we read".to_owned())
 }
@@ -334,7 +339,7 @@ impl PaymentProvider for Stripe {
         operation_id: &str,
         (from, to): (DateTime<Utc>, DateTime<Utc>),
     ) -> Result<Option<Intent>, CallError> {
-        let range = [("created[gte]", from.timestamp().to_string()), ("created[lte]", to.timestamp().to_string())];
+        let range = created(from, to);
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = self.page(&range, after).await?;
@@ -350,7 +355,7 @@ impl PaymentProvider for Stripe {
     }
 
     async fn list(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Result<Vec<Intent>, CallError> {
-        let range = [("created[gte]", from.timestamp().to_string()), ("created[lte]", to.timestamp().to_string())];
+        let range = created(from, to);
         let (mut all, mut after) = (Vec::new(), None);
         for _ in 0..PAGES_MAX {
             let page = self.page(&range, after).await?;
