@@ -9,7 +9,7 @@ use crate::discovery::{Indexer, Pass};
 use crate::outbox::{Progress, consume};
 use crate::sql;
 use crate::wake::Wake;
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, DbErr};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ pub fn start(app: &App) {
             for violation in violations {
                 tracing::error!(invariant = violation.invariant, what = violation.what, "an invariant is broken");
             }
-            Ok::<_, sea_orm::DbErr>(Next::Later)
+            Ok::<_, DbErr>(Next::Later)
         }
     });
     let catalogue = app.services.catalogue.clone();
@@ -141,7 +141,7 @@ async fn reconcile(bookings: &Bookings) -> Result<(), ReconcileError> {
 }
 
 /// Whether it is this process's turn to do a job that one process at a time should do, so often.
-async fn take_turn(db: &Db, name: &'static str, every: Duration) -> Result<bool, sea_orm::DbErr> {
+async fn take_turn(db: &Db, name: &'static str, every: Duration) -> Result<bool, DbErr> {
     let taken = db
         .pool()
         .execute_raw(sql!(
@@ -172,12 +172,18 @@ pub fn start_indexer(app: &App) {
 /// How long a consumer rests after a batch of rows, so that one pass takes many.
 const CONSUMER_REST: Duration = Duration::from_millis(50);
 
+/// How long a consumer's pass may take. One that hangs is given up, and what it began is undone and tried again.
+const CONSUMER_PATIENCE: Duration = Duration::from_secs(20);
+
 fn consumer(app: &App, consumer: Arc<dyn crate::outbox::Consumer>, wake: Wake) {
     let db = app.db.clone();
     run(app, (consumer.name(), Duration::from_millis(500), wake), move || {
         let (db, consumer) = (db.clone(), Arc::clone(&consumer));
         async move {
-            consume(&db, &*consumer).await.map(|progress| match progress {
+            let progress = tokio::time::timeout(CONSUMER_PATIENCE, consume(&db, &*consumer))
+                .await
+                .map_err(|_| DbErr::Custom(format!("it did not end within {CONSUMER_PATIENCE:?}")))??;
+            Ok::<_, DbErr>(match progress {
                 Progress::Moved => Next::Rested,
                 Progress::Behind => Next::Soon,
                 Progress::Idle => Next::Later,

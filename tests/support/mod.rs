@@ -6,6 +6,7 @@ pub mod invariants;
 
 pub use client::{Api, Socket};
 
+use futures_util::FutureExt as _;
 use parterre::app::App;
 use parterre::auth::{Person, issue};
 use parterre::config::{Config, Limits, Secret};
@@ -13,6 +14,7 @@ use parterre::db::Db;
 use parterre::payment::simulator::{Settings, Simulator};
 use parterre::{dev, http, sql, workers};
 use sea_orm::ConnectionTrait;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -65,6 +67,13 @@ pub fn redis_url() -> String {
     std::env::var("PARTERRE_TEST_REDIS_URL").expect("run the tests with ./dev test: it starts PostgreSQL and Redis")
 }
 
+/// What the servers warn of is printed with a test that fails.
+fn show_warnings() {
+    let warnings = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().with_ansi(false);
+    // Another test of this process was first.
+    warnings.try_init().ok();
+}
+
 /// The address of another database of the tests' cluster.
 pub fn url_of(database: &str) -> String {
     let admin = admin_url();
@@ -113,6 +122,7 @@ impl Stage {
 
     pub async fn with(setup: Setup) -> Self {
         parterre::install_crypto();
+        show_warnings();
         let database = fresh_database().await;
         let shutdown = CancellationToken::new();
         let folder = std::env::temp_dir().join(format!("parterre-{database}"));
@@ -270,16 +280,29 @@ impl Stage {
     /// Waits until nothing is in flight.
     pub async fn rest(&self) {
         self.rest_but_tickets().await;
-        eventually("nothing is in flight", || async {
-            let open = self
-                .number(
-                    "SELECT (SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
-                             AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id))",
-                )
-                .await;
-            (open == 0).then_some(())
-        })
-        .await;
+        let without_tickets = "SELECT count(*) FROM booking WHERE status = 'CONFIRMED'
+            AND NOT EXISTS (SELECT FROM ticket WHERE booking_id = booking.id)";
+        let issued = eventually("every confirmed booking has tickets", || async {
+            (self.number(without_tickets).await == 0).then_some(())
+        });
+        if AssertUnwindSafe(issued).catch_unwind().await.is_err() {
+            panic!("tickets are missing; {}", self.feed().await);
+        }
+    }
+
+    /// Where the outbox and its consumers stand, and who holds it back.
+    async fn feed(&self) -> String {
+        self.text(
+            "SELECT jsonb_pretty(jsonb_build_object(
+                'horizon', pg_snapshot_xmin(pg_current_snapshot())::text,
+                'newest', (SELECT max(xid::text::bigint) FROM outbox),
+                'now', clock_timestamp(),
+                'cursors', (SELECT jsonb_agg(to_jsonb(outbox_cursor)) FROM outbox_cursor),
+                'set aside', (SELECT jsonb_agg(to_jsonb(outbox_quarantine)) FROM outbox_quarantine),
+                'sessions', (SELECT jsonb_agg(jsonb_build_array(datname, state, xact_start, wait_event, left(query, 80)))
+                             FROM pg_stat_activity WHERE backend_xid IS NOT NULL OR datname = current_database())))",
+        )
+        .await
     }
 }
 
