@@ -14,6 +14,7 @@ use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
 use crate::seatmap::SeatMaps;
+use crate::waiting::{self, Clock, MemoryQueue, Queue, RedisQueue, WaitingRooms};
 use crate::wake::Wake;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
@@ -76,6 +77,9 @@ pub enum StartError {
     /// Messages can't be sent that way.
     #[error(transparent)]
     Mail(#[from] TransportError),
+    /// Admission tokens can't be signed.
+    #[error("ADMISSION_SECRET can't be used: {0}")]
+    Admission(#[from] jsonwebtoken::errors::Error),
     /// The payment adapter can't be built.
     #[error("the payment adapter can't be built: {0}")]
     Payment(#[from] reqwest::Error),
@@ -97,12 +101,28 @@ fn limiter(config: &Config) -> Result<Option<Limiter>, BusError> {
     }
 }
 
+/// Who waits; in Redis if there is one.
+fn queue(config: &Config, clock: Clock) -> Result<Arc<dyn Queue>, BusError> {
+    Ok(match &config.redis_url {
+        Some(url) => {
+            let shared = RedisQueue::new(url, &config.redis_namespace, clock);
+            Arc::new(shared.map_err(|error| BusError(error.to_string()))?)
+        }
+        None => Arc::new(MemoryQueue::new(clock)),
+    })
+}
+
 /// How many seconds' worth of requests may come at once.
 const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
 
 impl App {
     /// Builds the parts of a process: connects, starts the lanes and the listeners, but no workers and no server.
     pub async fn build(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
+        Self::build_at(config, Clock::default(), shutdown).await
+    }
+
+    /// The same, with waiting rooms by a clock of the caller's.
+    pub async fn build_at(config: Config, clock: Clock, shutdown: CancellationToken) -> Result<Self, StartError> {
         config.check()?;
         let tasks = TaskTracker::new();
         let db = Db::connect(&config.database_url, config.database_connections).await?;
@@ -128,6 +148,16 @@ impl App {
             checkout_wait: Duration::from_millis(config.checkout_wait_ms),
         });
         let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let waiting = WaitingRooms::start(waiting::Parts {
+            db: db.clone(),
+            catalogue: catalogue.clone(),
+            inventory: Arc::clone(&inventory),
+            bus: Arc::clone(&bus),
+            queue: queue(&config, clock)?,
+            secret: config.admission_secret.clone(),
+            tasks: tasks.clone(),
+            shutdown: shutdown.clone(),
+        })?;
         let limiter = limiter(&config)?;
         let mailer = match Transport::of(&config)? {
             Some(transport) => Some(Mailer::new(notification::Parts {
@@ -146,6 +176,7 @@ impl App {
             inventory,
             bookings,
             seat_maps,
+            waiting,
             discovery,
             bus,
             ticket_secret: config.ticket_secret.clone(),

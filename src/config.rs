@@ -107,6 +107,9 @@ pub struct Config {
     /// Secret that signs ticket codes
     #[arg(long, env = "TICKET_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
     pub ticket_secret: Secret,
+    /// Secret that signs admission tokens of waiting rooms; the same for all processes
+    #[arg(long, env = "ADMISSION_SECRET", hide_env_values = true, default_value = DEVELOPMENT_SECRET)]
+    pub admission_secret: Secret,
     /// Base of the payment provider's API
     #[arg(long, env = "STRIPE_API_BASE", default_value = "https://api.stripe.com")]
     pub stripe_api_base: String,
@@ -197,6 +200,9 @@ impl Config {
         }
         if self.ticket_secret == development {
             return Err(ConfigError::DevelopmentValue("TICKET_SECRET"));
+        }
+        if self.admission_secret == development {
+            return Err(ConfigError::DevelopmentValue("ADMISSION_SECRET"));
         }
         if self.stripe_secret_key.expose() == "sk_simulator" {
             return Err(ConfigError::DevelopmentValue("STRIPE_SECRET_KEY"));

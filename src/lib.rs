@@ -27,6 +27,7 @@ pub mod seatmap;
 pub mod seed;
 pub mod shutdown;
 pub mod telemetry;
+pub mod waiting;
 pub mod wake;
 pub mod workers;
 

@@ -154,7 +154,12 @@ async fn a_reply_lost_during_our_commit_is_never_told_as_a_failure_of_what_happe
         let paid = insist(&there, "checkout", &input, "booking { id status }").await["booking"].clone();
         eventually("confirmed", || async {
             // Time passes: what failed waits longer each time.
-            stage_ref.execute("UPDATE payment SET next_check_at = clock_timestamp() WHERE next_check_at IS NOT NULL").await;
+            stage_ref
+                .execute(
+                    "UPDATE payment SET next_check_at = clock_timestamp() WHERE id IN (
+                         SELECT id FROM payment WHERE next_check_at IS NOT NULL FOR NO KEY UPDATE SKIP LOCKED)",
+                )
+                .await;
             drop(server.app.services.bookings.drive_due().await);
             let read = stage_ref.buyer(&format!("buyer-{n}")).booking(&paid["id"]).await;
             assert_ne!(read["status"], "FAILED");

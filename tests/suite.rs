@@ -33,4 +33,5 @@ mod rooms;
 mod story;
 mod tokens;
 mod uncertain;
+mod waiting;
 mod webhooks;

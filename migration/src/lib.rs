@@ -8,6 +8,7 @@ use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseConnection, Transactio
 
 mod m0001_box_office;
 mod m0002_money;
+mod m0003_waiting_room;
 
 /// All migrations, oldest first.
 #[derive(Debug)]
@@ -16,7 +17,11 @@ pub struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_box_office::Migration), Box::new(m0002_money::Migration)]
+        vec![
+            Box::new(m0001_box_office::Migration),
+            Box::new(m0002_money::Migration),
+            Box::new(m0003_waiting_room::Migration),
+        ]
     }
 }
 

@@ -23,6 +23,15 @@ pub enum Hint {
     Seats(Arc<SeatsDelta>),
     /// A booking, its payment, refunds or tickets.
     Booking(BookingId),
+    /// People were let in from a waiting room.
+    Admitted {
+        /// To which event.
+        event: EventId,
+        /// Who.
+        buyers: Arc<[String]>,
+    },
+    /// An admission ended before its token ran out: the token is worth nothing any more.
+    AdmissionEnded(String),
     /// Messages may have been lost: look for yourself.
     Gap,
 }

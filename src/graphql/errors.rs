@@ -9,6 +9,7 @@ use crate::db::CommitError;
 use crate::discovery::DiscoveryError;
 use crate::input::Invalid;
 use crate::inventory::{Conflict, HoldError, LaneError, Refusal, ReleaseError};
+use crate::waiting::{EntryError, WaitingError};
 use async_graphql::{Error, ErrorExtensions, ID, Interface, Object};
 use parterre_entity::{EventId, SeatState};
 use parterre_schema::scalars::{DateTime, Version};
@@ -89,6 +90,16 @@ impl From<BookingError> for Failure {
     }
 }
 
+impl From<WaitingError> for Failure {
+    fn from(error: WaitingError) -> Self {
+        match error {
+            WaitingError::Queue(_) => Self::Unavailable { retry_after_ms: QUEUE_AWAY_RETRY_MS },
+            WaitingError::Database(cause) => cause.into(),
+            WaitingError::Token(cause) => Self::Internal(cause.to_string()),
+        }
+    }
+}
+
 impl From<DiscoveryError> for Failure {
     fn from(error: DiscoveryError) -> Self {
         match error {
@@ -96,6 +107,9 @@ impl From<DiscoveryError> for Failure {
         }
     }
 }
+
+/// When to try again while the queue of a waiting room is away.
+const QUEUE_AWAY_RETRY_MS: i32 = 2_000;
 
 /// When to try again while the payment provider is down.
 const PROVIDER_DOWN_RETRY_MS: i32 = 2_000;
@@ -369,6 +383,31 @@ pub(super) enum Refused {
 impl<T: Into<Failure>> From<T> for Refused {
     fn from(failure: T) -> Self {
         Self::Top(failure.into())
+    }
+}
+
+/// Why nobody could be put in line, or taken out.
+pub(super) fn not_queued(error: WaitingError) -> Refused {
+    match error {
+        WaitingError::Queue(_) => {
+            let message = "the queue is not available now, try again in a moment";
+            Refused::User(UserError::retry_later(UserErrorCode::Overloaded, message, QUEUE_AWAY_RETRY_MS))
+        }
+        error => Refused::Top(error.into()),
+    }
+}
+
+impl From<EntryError> for Refused {
+    fn from(error: EntryError) -> Self {
+        match error {
+            EntryError::AdmissionRequired => {
+                let message =
+                    "this event has a waiting room: join it, and hand in the admission token once you are let in";
+                Self::User(UserError::basic(UserErrorCode::AdmissionRequired, message, &["input", "admissionToken"]))
+            }
+            EntryError::Database(cause) => Self::Top(cause.into()),
+            EntryError::Hold(cause) => cause.into(),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::config::Secret;
 use crate::discovery::Discovery;
 use crate::inventory::Inventory;
 use crate::seatmap::SeatMaps;
+use crate::waiting::WaitingRooms;
 use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, Schema};
 use errors::Failure;
@@ -45,6 +46,8 @@ pub struct Services {
     pub bookings: Bookings,
     /// Seat maps.
     pub seat_maps: SeatMaps,
+    /// Who may ask for seats of a hot event.
+    pub waiting: WaitingRooms,
     /// Search.
     pub discovery: Discovery,
     /// Hints of bookings that changed.

@@ -1,6 +1,6 @@
 //! Every write. Failures a person can meet are data in `userErrors`.
 
-use super::errors::{Failure, Refused, UserError};
+use super::errors::{Failure, Refused, UserError, not_queued};
 use super::inputs::{cancel_request, checkout_request, hold_request, named};
 use super::objects::{Booking, Event, Hold, Layout, LayoutNote, Performer, Venue, WaitingRoom};
 use super::payloads::{
@@ -36,36 +36,39 @@ fn organizer(ctx: &Context<'_>) -> Result<Organizer, Refused> {
 /// valid token: UNAUTHENTICATED. Failures a person can meet are data in `userErrors`.
 #[Object]
 impl Mutation {
-    /// Joins an event's waiting room, or keeps the place one has.
+    /// Joins an event's waiting room, or keeps the place one has. OVERLOADED while the queue is away.
     async fn join_waiting_room(
         &self,
         ctx: &Context<'_>,
         input: JoinWaitingRoomInput,
     ) -> Nullable<JoinWaitingRoomPayload> {
         let joined = async {
-            viewer(ctx)?;
-            let event = visible_event(ctx, &input.event_id).await?;
-            Ok(JoinWaitingRoomPayload::of(WaitingRoom::open(parterre_schema::node_id(Kind::Event, event.id))))
+            let viewer = viewer(ctx)?;
+            let event = waiting_event(ctx, &input.event_id).await?;
+            let standing = services(ctx).waiting.join(event, &viewer.subject).await.map_err(not_queued)?;
+            Ok(JoinWaitingRoomPayload::of(WaitingRoom::of(event, standing)))
         };
         answer(joined.await, JoinWaitingRoomPayload::refused)
     }
 
-    /// Leaves an event's waiting room and gives the place up.
+    /// Leaves an event's waiting room and gives the place up, or the admission.
     async fn leave_waiting_room(
         &self,
         ctx: &Context<'_>,
         input: LeaveWaitingRoomInput,
     ) -> Nullable<LeaveWaitingRoomPayload> {
         let left = async {
-            viewer(ctx)?;
-            visible_event(ctx, &input.event_id).await?;
+            let viewer = viewer(ctx)?;
+            let event = waiting_event(ctx, &input.event_id).await?;
+            services(ctx).waiting.leave(event, &viewer.subject).await.map_err(not_queued)?;
             Ok(LeaveWaitingRoomPayload::default())
         };
         answer(left.await, |error| LeaveWaitingRoomPayload { user_errors: vec![error] })
     }
 
     /// Holds seats and admissions for the event's `holdSeconds`: all that is asked for, or nothing. The same key with the
-    /// same request gives the same hold, `replayed`, even after the sale has closed. A buyer's own.
+    /// same request gives the same hold, `replayed`, even after the sale has closed. A buyer's own. An event with a
+    /// waiting room asks for its admission token.
     async fn hold_seats(&self, ctx: &Context<'_>, input: HoldSeatsInput) -> Nullable<HoldSeatsPayload> {
         let held = async {
             let viewer = viewer(ctx)?;
@@ -78,7 +81,7 @@ impl Mutation {
                 }
             };
             let event = request.event;
-            match services(ctx).inventory.hold(request).await? {
+            match services(ctx).waiting.hold(request, input.admission_token.as_deref()).await? {
                 Answer::Held { hold, replayed } => {
                     Ok(HoldSeatsPayload { hold: Some(Hold(hold)), replayed, user_errors: Vec::new() })
                 }
@@ -295,6 +298,13 @@ async fn visible_event(ctx: &Context<'_>, id: &ID) -> Result<event::Model, Refus
     let id = EventId(named(Kind::Event, id, "eventId")?);
     let row = super::query::event_for(ctx, id).await?;
     row.ok_or_else(|| UserError::not_found("eventId").into())
+}
+
+/// The event of a waiting room, from memory: many wait.
+async fn waiting_event(ctx: &Context<'_>, id: &ID) -> Result<EventId, Refused> {
+    let id = EventId(named(Kind::Event, id, "eventId")?);
+    let seen = super::query::waiting_event(ctx, id).await?;
+    if seen { Ok(id) } else { Err(UserError::not_found("eventId").into()) }
 }
 
 async fn read_booking(ctx: &Context<'_>, id: BookingId) -> Result<Booking, Refused> {

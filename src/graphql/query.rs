@@ -15,7 +15,7 @@ use parterre_entity::{
     RefundId, TicketId, VenueId, event,
 };
 use parterre_schema::{
-    BookingStatus, EventFilter, EventSort, FacetField, HoldStatus, Kind, LocalId, limits, node_id, parse_node_id,
+    BookingStatus, EventFilter, EventSort, FacetField, HoldStatus, Kind, LocalId, limits, parse_node_id,
 };
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -27,6 +27,11 @@ pub struct Query;
 /// An event, unless it is another organization's draft.
 pub(super) async fn event_for(ctx: &Context<'_>, id: EventId) -> Result<Option<event::Model>, Failure> {
     Ok(loaders(ctx).load_one(id).await?.filter(|row| may_see(ctx, row)))
+}
+
+/// Whether there is such an event for whoever asks, from memory.
+pub(super) async fn waiting_event(ctx: &Context<'_>, id: EventId) -> Result<bool, Failure> {
+    Ok(services(ctx).waiting.event(id).await?.is_some_and(|row| may_see(ctx, &row)))
 }
 
 fn may_see(ctx: &Context<'_>, row: &event::Model) -> bool {
@@ -203,13 +208,16 @@ impl Query {
         row.map(|row| row.map(Layout)).map_err(Into::into).transpose()
     }
 
-    /// Where the buyer stands in an event's waiting room.
+    /// Where the buyer stands in an event's waiting room. Null: not in it; join. Asking renews an admission.
     async fn waiting_room(&self, ctx: &Context<'_>, event_id: ID) -> Nullable<WaitingRoom> {
         let read = async {
-            viewer(ctx)?;
+            let viewer = viewer(ctx)?;
             let Some(id) = of_kind(Kind::Event, &event_id).map(EventId) else { return Ok(None) };
-            let event = event_for(ctx, id).await?;
-            Ok::<_, Failure>(event.map(|event| WaitingRoom::open(node_id(Kind::Event, event.id))))
+            if !waiting_event(ctx, id).await? {
+                return Ok(None);
+            }
+            let standing = services(ctx).waiting.find(id, &viewer.subject).await?;
+            Ok::<_, Failure>(standing.map(|standing| WaitingRoom::of(id, standing)))
         };
         read.await.map_err(Into::into).transpose()
     }

@@ -6,16 +6,18 @@ use super::objects::{
     Booking, SeatChange, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate, TierChange, WaitingRoom,
     status_of,
 };
-use super::query::{event_for, own_booking, wanted_sections};
+use super::query::{event_for, own_booking, waiting_event, wanted_sections};
 use super::{services, viewer};
 use crate::bus::Hint;
 use crate::seatmap::{Move, Projection};
+use crate::waiting::{Standing, WaitingError};
 use async_graphql::{Context, ID, Result, Subscription as GraphqlSubscription};
 use futures_util::{Stream, StreamExt};
 use parterre_entity::{BookingId, EventId, event};
 use parterre_schema::scalars::SeatMapVersion;
-use parterre_schema::{Kind, LocalId, SeatMapResyncReason, node_id};
+use parterre_schema::{Kind, LocalId, SeatMapResyncReason};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
 /// Streams.
@@ -70,7 +72,7 @@ impl Subscription {
                 let concerned = match hints.recv().await {
                     Ok(Hint::Booking(changed)) => changed == id,
                     Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => true,
-                    Ok(Hint::Seats(_)) => false,
+                    Ok(Hint::Seats(_) | Hint::Admitted { .. } | Hint::AdmissionEnded(_)) => false,
                     Err(RecvError::Closed) => break,
                 };
                 if !concerned {
@@ -89,19 +91,52 @@ impl Subscription {
         Ok(stream.take_until(shutdown.cancelled_owned()))
     }
 
-    /// Where the buyer stands in an event's waiting room: now, then whenever that changes.
+    /// Where the buyer stands in an event's waiting room: now, then whenever that changes; at once when let in. Renews the
+    /// admission for as long as it is open. Join first.
     async fn waiting_room_updated<'ctx>(
         &self,
         ctx: &Context<'ctx>,
         event_id: ID,
     ) -> Result<impl Stream<Item = Result<WaitingRoom>> + 'ctx> {
-        viewer(ctx)?;
+        let viewer = viewer(ctx)?.clone();
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
-        event_for(ctx, id).await?.ok_or_else(refused)?;
-        let open = Ok(WaitingRoom::open(node_id(Kind::Event, id)));
+        if !waiting_event(ctx, id).await? {
+            return Err(refused().into());
+        }
+        let waiting = services(ctx).waiting.clone();
         let shutdown = services(ctx).shutdown.clone();
-        // There is no queue that could change it: the stream stays open like any other.
-        let stream = futures_util::stream::once(std::future::ready(open)).chain(futures_util::stream::pending());
+        let stream = async_stream::stream! {
+            let mut told: Option<Standing> = None;
+            loop {
+                // Listening begins before looking, so that no admission is missed between the two.
+                let watcher = waiting.watch(id, &viewer.subject).await;
+                let pause = match waiting.find(id, &viewer.subject).await {
+                    Ok(Some(standing)) => {
+                        let pause = standing.poll_after;
+                        if told.as_ref().is_none_or(|told| standing.differs(told)) {
+                            yield Ok(WaitingRoom::of(id, standing.clone()));
+                            told = Some(standing);
+                        }
+                        pause
+                    }
+                    Ok(None) => {
+                        let message = "you are not in this event's waiting room: join it, then subscribe again";
+                        yield Err(Failure::BadInput(message.to_owned()).into());
+                        break;
+                    }
+                    // A queue that is away may come back with everyone in it.
+                    Err(WaitingError::Queue(_)) => Duration::from_secs(1),
+                    Err(error) => {
+                        yield Err(Failure::from(error).into());
+                        break;
+                    }
+                };
+                match watcher {
+                    Ok(Some(mut watcher)) => watcher.changed(pause).await,
+                    Ok(None) | Err(_) => tokio::time::sleep(pause).await,
+                }
+            }
+        };
         Ok(stream.take_until(shutdown.cancelled_owned()))
     }
 }

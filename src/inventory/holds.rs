@@ -1,5 +1,6 @@
 //! Holds once they exist: their end by release or by time.
 
+use super::rules::HoldRequest;
 use super::shift::{Items, Shift, shift};
 use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, MayRepeat, Transaction};
@@ -125,6 +126,25 @@ impl MayRepeat for ReleaseError {
             Self::NotFound | Self::Converted | Self::Commit(CommitError::Unknown(_)) => false,
         }
     }
+}
+
+/// What a buyer's key was used for: the fingerprint of the request, and the hold it made.
+pub(super) async fn known_key(db: &Db, request: &HoldRequest) -> Result<Option<(String, HoldId)>, DbErr> {
+    #[derive(FromQueryResult)]
+    struct Known {
+        fingerprint: String,
+        result_id: HoldId,
+    }
+    let known = Known::find_by_statement(sql!(
+        "SELECT fingerprint, result_id FROM idempotency
+         WHERE event_id = $1 AND buyer = $2 AND operation = 'hold' AND key = $3",
+        request.event,
+        request.buyer.clone(),
+        request.key.clone()
+    ))
+    .one(db.pool())
+    .await?;
+    Ok(known.map(|row| (row.fingerprint, row.result_id)))
 }
 
 /// Gives a buyer's hold back. One that ended already is left as it is.

@@ -122,6 +122,16 @@ impl Inventory {
         }
     }
 
+    /// What an earlier request with the same key got, if there was one. Looks, and asks no lane.
+    pub async fn replay(&self, request: &HoldRequest) -> Result<Option<Answer>, HoldError> {
+        let Some((fingerprint, hold)) = holds::known_key(&self.db, request).await? else { return Ok(None) };
+        if fingerprint != request.fingerprint {
+            return Ok(Some(Answer::Refused(Refusal::KeyReused)));
+        }
+        let hold = self.read(hold).await?.ok_or_else(|| DbErr::RecordNotFound(format!("hold {hold}")))?;
+        Ok(Some(Answer::Held { hold, replayed: true }))
+    }
+
     /// A hold with its items, whoever's it is.
     pub async fn read(&self, id: HoldId) -> Result<Option<Hold>, DbErr> {
         let Some(row) = hold::Entity::find_by_id(id).one(self.db.pool()).await? else { return Ok(None) };

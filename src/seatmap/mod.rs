@@ -92,7 +92,7 @@ impl SeatMaps {
                         projection.apply(&delta);
                     }
                 }
-                Ok(Hint::Booking(_)) => {}
+                Ok(Hint::Booking(_) | Hint::Admitted { .. } | Hint::AdmissionEnded(_)) => {}
                 Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => {
                     metrics::counter!("parterre_seatmap_gaps_total").increment(1);
                     for (_, projection) in &self.live {

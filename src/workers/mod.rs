@@ -34,6 +34,8 @@ const SOON: Duration = Duration::from_millis(10);
 pub fn start(app: &App) {
     consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }), app.outbox_wake.clone());
     consumer(app, Arc::new(crate::booking::Issuer), app.services.bookings.confirmations().clone());
+    let departures = crate::waiting::Departures(app.services.waiting.clone());
+    consumer(app, Arc::new(departures), app.services.bookings.confirmations().clone());
     if let Some(mailer) = app.mailer.clone() {
         consumer(app, Arc::new(crate::notification::Notifier), app.services.bookings.confirmations().clone());
         run(app, ("mail", Duration::from_secs(1), Wake::default()), move || {

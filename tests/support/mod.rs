@@ -12,6 +12,7 @@ use parterre::auth::{Person, issue};
 use parterre::config::{Config, Limits, Secret};
 use parterre::db::Db;
 use parterre::payment::simulator::{Settings, Simulator};
+use parterre::waiting::Clock;
 use parterre::{dev, http, sql, workers};
 use sea_orm::ConnectionTrait;
 use std::panic::AssertUnwindSafe;
@@ -32,11 +33,21 @@ pub struct Setup {
     /// A mail server; without it messages go to a folder.
     pub smtp_url: Option<String>,
     pub limits: Limits,
+    /// What waiting rooms go by.
+    pub clock: Clock,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { servers: 1, redis: false, workers: true, checkout_wait_ms: 5_000, smtp_url: None, limits: Limits::Off }
+        Self {
+            servers: 1,
+            redis: false,
+            workers: true,
+            checkout_wait_ms: 5_000,
+            smtp_url: None,
+            limits: Limits::Off,
+            clock: Clock::default(),
+        }
     }
 }
 
@@ -156,7 +167,7 @@ impl Stage {
         for (number, listener) in listeners.into_iter().enumerate() {
             let mut config = config.clone();
             config.data = folder.join(number.to_string());
-            servers.push(start(config, listener, setup.workers, shutdown.child_token()).await);
+            servers.push(start_at(config, setup.clock.clone(), listener, setup.workers, shutdown.child_token()).await);
         }
         let db = Db::connect(&config.database_url, 6).await.unwrap();
         Self { servers, simulator, db, database, config, folder, shutdown }
@@ -285,9 +296,8 @@ impl Stage {
         let issued = eventually("every confirmed booking has tickets", || async {
             (self.number(without_tickets).await == 0).then_some(())
         });
-        if AssertUnwindSafe(issued).catch_unwind().await.is_err() {
-            panic!("tickets are missing; {}", self.feed().await);
-        }
+        let issued = AssertUnwindSafe(issued).catch_unwind().await;
+        assert!(issued.is_ok(), "tickets are missing; {}", self.feed().await);
     }
 
     /// Where the outbox and its consumers stand, and who holds it back.
@@ -308,8 +318,19 @@ impl Stage {
 
 /// Starts a server in this process.
 pub async fn start(config: Config, listener: TcpListener, with_workers: bool, shutdown: CancellationToken) -> Server {
+    start_at(config, Clock::default(), listener, with_workers, shutdown).await
+}
+
+/// The same, with a clock for waiting rooms.
+pub async fn start_at(
+    config: Config,
+    clock: Clock,
+    listener: TcpListener,
+    with_workers: bool,
+    shutdown: CancellationToken,
+) -> Server {
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let app = App::build(config, shutdown).await.unwrap();
+    let app = App::build_at(config, clock, shutdown).await.unwrap();
     if with_workers {
         workers::start(&app);
     }

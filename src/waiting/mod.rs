@@ -1,0 +1,401 @@
+//! Waiting rooms: who may ask for seats of a hot event now, and where everyone else stands.
+//!
+//! Invariants: order is arrival order; those inside never exceed what the organizer and the seats that are left allow;
+//! an admission token is checked without asking anybody; somebody who only waits causes no inventory read. A queue that
+//! was lost lets nobody in until the tokens it gave out have run out. This room decides nothing about seats.
+
+mod keeper;
+mod memory;
+mod queue;
+mod redis;
+mod rules;
+mod token;
+
+pub use self::redis::RedisQueue;
+pub use keeper::Departures;
+pub use memory::MemoryQueue;
+pub use queue::{Admitted, Clock, Gate, Place, Queue, QueueError};
+pub use rules::{Allowance, TOKEN_LIFE, slots};
+
+use crate::bus::{Bus, Hint};
+use crate::catalogue::{Catalogue, Schedule, sale_status};
+use crate::config::Secret;
+use crate::db::Db;
+use crate::inventory::{Answer, Conflict, HoldError, HoldRequest, Inventory, Refusal};
+use chrono::{DateTime, Utc};
+use governor::DefaultKeyedRateLimiter;
+use keeper::{Room, Watcher};
+use parterre_entity::{EventId, event};
+use parterre_schema::{SaleStatus, WaitingRoomStatus};
+use sea_orm::DbErr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use token::{Signer, Verdict};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Why there is no answer about a waiting room.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitingError {
+    /// The queue is away: try again, the place is kept if it comes back.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The database is away.
+    #[error(transparent)]
+    Database(#[from] Arc<DbErr>),
+    /// A token could not be signed.
+    #[error(transparent)]
+    Token(#[from] jsonwebtoken::errors::Error),
+}
+
+/// Why a hold was not even asked for, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// The event has a waiting room, and the token is none that lets this buyer in.
+    #[error("join the waiting room")]
+    AdmissionRequired,
+    /// The database is away.
+    #[error(transparent)]
+    Database(#[from] Arc<DbErr>),
+    /// The hold failed.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+}
+
+/// Where a buyer stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// In one word.
+    pub status: WaitingRoomStatus,
+    /// How many are before them, while waiting.
+    pub ahead: Option<u64>,
+    /// How long they may wait, if that can be said.
+    pub estimate: Option<Duration>,
+    /// While admitted: the token, and until when it is good.
+    pub token: Option<(String, DateTime<Utc>)>,
+    /// When to ask again.
+    pub poll_after: Duration,
+}
+
+impl Standing {
+    fn outside(status: WaitingRoomStatus) -> Self {
+        Self { status, ahead: None, estimate: None, token: None, poll_after: Duration::from_secs(30) }
+    }
+
+    /// Whether it says anything new to somebody who knows the other.
+    #[must_use]
+    pub fn differs(&self, other: &Self) -> bool {
+        (self.status, self.ahead, &self.token) != (other.status, other.ahead, &other.token)
+    }
+}
+
+/// What of an event decides about its waiting room.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    row: Arc<event::Model>,
+    schedule: Schedule,
+}
+
+/// How an organizer lets people in.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    per_minute: u32,
+    per_remaining: f64,
+    stay: Duration,
+}
+
+impl Terms {
+    fn of(row: event::Model) -> Self {
+        let schedule = Schedule { starts_at: row.starts_at, on_sale_at: row.on_sale_at, off_sale_at: row.off_sale_at };
+        Self { row: Arc::new(row), schedule }
+    }
+
+    /// None: there is no waiting room.
+    fn policy(&self) -> Option<Policy> {
+        let per_minute = u32::try_from(self.row.admit_per_minute?).unwrap_or(1);
+        let stay = Duration::from_secs(u64::try_from(self.row.admission_seconds).unwrap_or(600));
+        Some(Policy { per_minute, per_remaining: self.row.active_per_remaining_seat, stay })
+    }
+
+    fn status(&self, remaining: i64, now: DateTime<Utc>) -> SaleStatus {
+        sale_status(self.row.state, self.schedule, remaining, now)
+    }
+}
+
+/// The waiting rooms of a process.
+#[derive(Clone, Debug)]
+pub struct WaitingRooms {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    db: Db,
+    catalogue: Catalogue,
+    inventory: Arc<Inventory>,
+    bus: Arc<dyn Bus>,
+    queue: Arc<dyn Queue>,
+    signer: Signer,
+    /// Names this process in the queue.
+    process: Arc<str>,
+    terms: moka::future::Cache<EventId, Option<Terms>>,
+    rooms: moka::future::Cache<EventId, Arc<Room>>,
+    /// Admissions that ended before their tokens ran out.
+    ended: moka::sync::Cache<String, ()>,
+    /// Looks for a hold that was made, by those who have no token any more.
+    looks: DefaultKeyedRateLimiter<(EventId, String)>,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+/// What waiting rooms are built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// Remembers which queues were opened.
+    pub db: Db,
+    /// What is on.
+    pub catalogue: Catalogue,
+    /// Who owns seats.
+    pub inventory: Arc<Inventory>,
+    /// Hints to other processes.
+    pub bus: Arc<dyn Bus>,
+    /// Who waits.
+    pub queue: Arc<dyn Queue>,
+    /// Signs tokens.
+    pub secret: Secret,
+    /// Where its tasks run.
+    pub tasks: TaskTracker,
+    /// Ends them.
+    pub shutdown: CancellationToken,
+}
+
+/// How old what we know of an event may be.
+const TERMS_LIFE: Duration = Duration::from_secs(2);
+/// Rooms that nobody asks for are left after this long.
+const ROOM_IDLE: Duration = Duration::from_mins(10);
+/// Looks for a hold a second and buyer, and at once.
+const LOOKS_PER_SECOND: NonZeroU32 = NonZeroU32::MIN;
+const LOOKS_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+
+impl WaitingRooms {
+    /// Starts listening to the bus.
+    pub fn start(parts: Parts) -> Result<Self, jsonwebtoken::errors::Error> {
+        let Parts { db, catalogue, inventory, bus, queue, secret, tasks, shutdown } = parts;
+        let looks = governor::Quota::per_second(LOOKS_PER_SECOND).allow_burst(LOOKS_BURST);
+        let hints = bus.subscribe();
+        let inner = Inner {
+            db,
+            catalogue,
+            inventory,
+            bus,
+            queue,
+            signer: Signer::new(&secret)?,
+            process: uuid::Uuid::now_v7().simple().to_string().into(),
+            terms: moka::future::Cache::builder().max_capacity(100_000).time_to_live(TERMS_LIFE).build(),
+            rooms: moka::future::Cache::builder().max_capacity(10_000).time_to_idle(ROOM_IDLE).build(),
+            ended: moka::sync::Cache::builder().max_capacity(1_000_000).time_to_live(2 * TOKEN_LIFE).build(),
+            looks: governor::RateLimiter::keyed(looks),
+            tasks: tasks.clone(),
+            shutdown,
+        };
+        let rooms = Self { inner: Arc::new(inner) };
+        tasks.spawn(rooms.clone().listen(hints));
+        Ok(rooms)
+    }
+
+    /// An event as it was at most two seconds ago, whoever may see it.
+    pub async fn event(&self, id: EventId) -> Result<Option<Arc<event::Model>>, Arc<DbErr>> {
+        Ok(self.terms(id).await?.map(|terms| terms.row))
+    }
+
+    async fn terms(&self, id: EventId) -> Result<Option<Terms>, Arc<DbErr>> {
+        let read = async {
+            let row = self.inner.catalogue.events(&[id]).await?.remove(&id);
+            Ok::<_, DbErr>(row.map(Terms::of))
+        };
+        self.inner.terms.try_get_with(id, read).await
+    }
+
+    /// Takes a place at the end of an event's line, or keeps the one there is.
+    pub async fn join(&self, event: EventId, buyer: &str) -> Result<Standing, WaitingError> {
+        let Some(room) = self.room(event).await? else { return Ok(Standing::outside(WaitingRoomStatus::OpenAccess)) };
+        if let Some(status) = room.told().shut() {
+            return Ok(Standing::outside(status));
+        }
+        let place = self.inner.queue.join(event, buyer).await?;
+        metrics::counter!("parterre_waiting_joins_total").increment(1);
+        let standing = self.standing(&room, buyer, place)?;
+        Ok(standing.unwrap_or_else(|| Standing::outside(WaitingRoomStatus::Closed)))
+    }
+
+    /// Where a buyer stands. None: they have not joined. Renews the admission of somebody who is in.
+    pub async fn find(&self, event: EventId, buyer: &str) -> Result<Option<Standing>, WaitingError> {
+        let Some(room) = self.room(event).await? else {
+            return Ok(Some(Standing::outside(WaitingRoomStatus::OpenAccess)));
+        };
+        if let Some(status) = room.told().shut() {
+            return Ok(Some(Standing::outside(status)));
+        }
+        let place = self.inner.queue.find(event, buyer).await?;
+        self.standing(&room, buyer, place)
+    }
+
+    /// Gives up a buyer's place, or their admission.
+    pub async fn leave(&self, event: EventId, buyer: &str) -> Result<(), WaitingError> {
+        let ended = self.inner.queue.leave(event, buyer).await?;
+        self.end(ended).await;
+        Ok(())
+    }
+
+    /// A buyer is done: the slot is free for the next one.
+    async fn finish(&self, event: EventId, buyer: &str) -> Result<(), QueueError> {
+        let ended = self.inner.queue.finish(event, buyer).await?;
+        self.end(ended).await;
+        Ok(())
+    }
+
+    async fn end(&self, admission: Option<String>) {
+        let Some(admission) = admission else { return };
+        self.inner.ended.insert(admission.clone(), ());
+        if let Err(error) = self.inner.bus.publish(Hint::AdmissionEnded(admission)).await {
+            tracing::debug!(%error, "the end of an admission was not published, its token runs out soon");
+        }
+    }
+
+    /// Tells a buyer's stream when to look again.
+    pub async fn watch(&self, event: EventId, buyer: &str) -> Result<Option<Watcher>, WaitingError> {
+        Ok(self.room(event).await?.map(|room| Watcher::new(room, buyer)))
+    }
+
+    /// Holds seats, for those who were let in. Others get what the same key got before, if anything.
+    pub async fn hold(&self, request: HoldRequest, token: Option<&str>) -> Result<Answer, EntryError> {
+        let terms = self.terms(request.event).await?;
+        if terms.is_none_or(|terms| terms.policy().is_none()) {
+            return Ok(self.inner.inventory.hold(request).await?);
+        }
+        let whose = (request.event, request.buyer.as_str());
+        let verdict = token.map(|token| self.inner.signer.judge(token, whose, self.now_ms()));
+        match verdict {
+            Some(Verdict::Valid { admission }) if !self.inner.ended.contains_key(&admission) => {
+                self.hold_and_note(request).await
+            }
+            // Nothing that was given out is lost because its reply was.
+            None | Some(Verdict::Valid { .. } | Verdict::RanOut) => self.replay(&request).await,
+            Some(Verdict::Wrong) => Err(EntryError::AdmissionRequired),
+        }
+    }
+
+    async fn replay(&self, request: &HoldRequest) -> Result<Answer, EntryError> {
+        if self.inner.looks.check_key(&(request.event, request.buyer.clone())).is_err() {
+            return Err(EntryError::AdmissionRequired);
+        }
+        self.inner.inventory.replay(request).await?.ok_or(EntryError::AdmissionRequired)
+    }
+
+    async fn hold_and_note(&self, request: HoldRequest) -> Result<Answer, EntryError> {
+        let (event, mut seats) = (request.event, request.seats.clone());
+        let started = Instant::now();
+        let answer = self.inner.inventory.hold(request).await;
+        let conflicts = match &answer {
+            Ok(Answer::Refused(Refusal::SeatsUnavailable(conflicts))) => seats_of(conflicts),
+            // A key that is repeated asks for nothing new.
+            Ok(Answer::Held { replayed: true, .. }) => {
+                seats.clear();
+                Vec::new()
+            }
+            Ok(Answer::Held { .. } | Answer::Refused(_)) | Err(_) => Vec::new(),
+        };
+        if let Some(room) = self.inner.rooms.get(&event).await {
+            room.note(self.now(), started.elapsed(), (&seats, &conflicts));
+        }
+        Ok(answer?)
+    }
+
+    /// The room of an event, kept by this process from now on. None: the event has none.
+    async fn room(&self, event: EventId) -> Result<Option<Arc<Room>>, Arc<DbErr>> {
+        let Some(policy) = self.terms(event).await?.and_then(|terms| terms.policy()) else { return Ok(None) };
+        let load = async {
+            let room = Room::new(event, policy);
+            self.look(&room).await?;
+            self.inner.tasks.spawn(self.clone().keep(Arc::clone(&room)));
+            Ok::<_, Arc<DbErr>>(room)
+        };
+        match self.inner.rooms.try_get_with(event, load).await {
+            Ok(room) => Ok(Some(room)),
+            Err(error) => Err(Arc::clone(&error)),
+        }
+    }
+
+    /// What a place means now. None: nowhere.
+    fn standing(&self, room: &Room, buyer: &str, place: Place) -> Result<Option<Standing>, WaitingError> {
+        let told = room.told();
+        Ok(match place {
+            Place::Absent => None,
+            Place::Waiting { ahead } => {
+                let opens_in = (told.opens_at - self.now()).to_std().unwrap_or_default();
+                Some(Standing {
+                    status: WaitingRoomStatus::Waiting,
+                    ahead: Some(ahead),
+                    estimate: rules::estimate(ahead, opens_in, told.per_second),
+                    token: None,
+                    poll_after: rules::poll_after(ahead, opens_in, rand::random()),
+                })
+            }
+            Place::Admitted { admission, until_ms } => {
+                let token = self.inner.signer.issue((room.event, buyer), (&admission, until_ms))?;
+                let until = DateTime::from_timestamp_millis(until_ms).unwrap_or_default();
+                Some(Standing {
+                    status: WaitingRoomStatus::Admitted,
+                    ahead: None,
+                    estimate: None,
+                    token: Some((token, until)),
+                    poll_after: TOKEN_LIFE / 3,
+                })
+            }
+        })
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.inner.queue.now()
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now().timestamp_millis()
+    }
+
+    async fn listen(self, mut hints: tokio::sync::broadcast::Receiver<Hint>) {
+        loop {
+            let hint = tokio::select! {
+                () = self.inner.shutdown.cancelled() => return,
+                hint = hints.recv() => hint,
+            };
+            match hint {
+                Ok(Hint::Admitted { event, buyers }) => {
+                    if let Some(room) = self.inner.rooms.get(&event).await {
+                        room.call(&buyers);
+                    }
+                }
+                Ok(Hint::AdmissionEnded(admission)) => self.inner.ended.insert(admission, ()),
+                Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => {
+                    for (_, room) in &self.inner.rooms {
+                        room.call_all();
+                    }
+                }
+                Ok(Hint::Seats(_) | Hint::Booking(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+fn seats_of(conflicts: &[Conflict]) -> Vec<i32> {
+    conflicts
+        .iter()
+        .filter_map(|conflict| match conflict {
+            Conflict::Seat { seat, .. } => Some(*seat),
+            Conflict::Tier { .. } => None,
+        })
+        .collect()
+}
