@@ -90,8 +90,16 @@ fn limiter(config: &Config) -> Result<Option<Limiter>, BusError> {
     if config.limits == Limits::Off {
         return Ok(None);
     }
-    let rate = |per_second: NonZeroU32| Rate { per_second, burst: per_second.saturating_mul(BURST) };
-    let rates = Rates { address: rate(config.address_per_second), account: rate(config.account_per_second) };
+    let nonzero = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+    let slowly = |each: u64, burst: u32| Rate { each: Duration::from_secs(each), burst: nonzero(burst) };
+    let rates = Rates {
+        address: Rate::per_second(config.address_per_second, nonzero(4)),
+        account: Rate::per_second(config.account_per_second, nonzero(4)),
+        reports: slowly(1, 10),
+        event: Rate::per_second(config.event_holds_per_second, nonzero(2)),
+        buyer: slowly(2, 15),
+        payment: slowly(5, 8),
+    };
     match &config.redis_url {
         Some(url) => {
             let shared = Limiter::shared(rates, url, &config.redis_namespace);
@@ -111,9 +119,6 @@ fn queue(config: &Config, clock: Clock) -> Result<Arc<dyn Queue>, BusError> {
         None => Arc::new(MemoryQueue::new(clock)),
     })
 }
-
-/// How many seconds' worth of requests may come at once.
-const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
 
 impl App {
     /// Builds the parts of a process: connects, starts the lanes and the listeners, but no workers and no server.
@@ -148,6 +153,7 @@ impl App {
             checkout_wait: Duration::from_millis(config.checkout_wait_ms),
         });
         let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let limiter = limiter(&config)?;
         let waiting = WaitingRooms::start(waiting::Parts {
             db: db.clone(),
             catalogue: catalogue.clone(),
@@ -155,10 +161,11 @@ impl App {
             bus: Arc::clone(&bus),
             queue: queue(&config, clock)?,
             secret: config.admission_secret.clone(),
+            limiter: limiter.clone(),
+            holds_max: config.holds_per_buyer,
             tasks: tasks.clone(),
             shutdown: shutdown.clone(),
         })?;
-        let limiter = limiter(&config)?;
         let mailer = match Transport::of(&config)? {
             Some(transport) => Some(Mailer::new(notification::Parts {
                 db: db.clone(),
@@ -177,6 +184,7 @@ impl App {
             bookings,
             seat_maps,
             waiting,
+            limiter: limiter.clone(),
             discovery,
             bus,
             ticket_secret: config.ticket_secret.clone(),

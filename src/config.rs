@@ -74,6 +74,12 @@ pub struct Config {
     /// Requests a second of one account on the average, and four times as many at once
     #[arg(long, env = "PARTERRE_ACCOUNT_PER_SECOND", default_value = "20")]
     pub account_per_second: NonZeroU32,
+    /// Holds a second that one event is asked for on the average, and twice as many at once
+    #[arg(long, env = "PARTERRE_EVENT_HOLDS_PER_SECOND", default_value = "2000")]
+    pub event_holds_per_second: NonZeroU32,
+    /// Holds that one buyer may have at once over all events
+    #[arg(long, env = "PARTERRE_HOLDS_PER_BUYER", default_value_t = 10)]
+    pub holds_per_buyer: usize,
     /// Networks of proxies whose X-Forwarded-For counts, such as 10.0.0.0/8, separated by commas
     #[arg(long, env = "PARTERRE_TRUSTED_PROXIES", value_delimiter = ',')]
     pub trusted_proxies: Vec<ipnet::IpNet>,

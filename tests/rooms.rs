@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A room and those it may call, besides itself.
 const MAY_CALL: [(&str, &[&str]); 16] = [
-    ("waiting", &["bus", "catalogue", "clock", "config", "db", "inventory", "outbox"]),
+    ("waiting", &["bus", "catalogue", "clock", "config", "db", "inventory", "limit", "outbox"]),
     ("auditor", &["db"]),
     ("audit", &[]),
     ("bus", &[]),
@@ -37,6 +37,7 @@ const MAY_CALL: [(&str, &[&str]); 16] = [
             "discovery",
             "input",
             "inventory",
+            "limit",
             "payment",
             "seatmap",
             "waiting",

@@ -290,6 +290,8 @@ async fn crowd(queue: Arc<dyn Queue>, clock: Clock, redis: bool) {
         bus: Arc::clone(&services.bus),
         queue: queue.clone(),
         secret: stage.config.admission_secret.clone(),
+        limiter: None,
+        holds_max: 10,
         tasks: tasks.clone(),
         shutdown: shutdown.clone(),
     })

@@ -10,6 +10,7 @@ use crate::discovery::DiscoveryError;
 use crate::input::Invalid;
 use crate::inventory::{Conflict, HoldError, LaneError, Refusal, ReleaseError};
 use crate::waiting::{EntryError, WaitingError};
+use crate::limit::TooOften;
 use async_graphql::{Error, ErrorExtensions, ID, Interface, Object};
 use parterre_entity::{EventId, SeatState};
 use parterre_schema::scalars::{DateTime, Version};
@@ -24,6 +25,11 @@ pub enum Failure {
     Unauthenticated,
     /// An argument is wrong.
     BadInput(String),
+    /// Too many requests of a kind.
+    RateLimited {
+        /// When to try again.
+        retry_after_ms: u64,
+    },
     /// There is no search index now.
     SearchUnavailable,
     /// A part of the system does not answer.
@@ -43,6 +49,10 @@ impl From<Failure> for Error {
         match failure {
             Failure::Unauthenticated => coded(TopLevelCode::Unauthenticated, "a valid bearer token is needed"),
             Failure::BadInput(message) => coded(TopLevelCode::BadUserInput, &message),
+            Failure::RateLimited { retry_after_ms } => {
+                coded(TopLevelCode::RateLimited, "too many requests of this kind, wait a moment")
+                    .extend_with(|_, extensions| extensions.set("retryAfterMs", retry_after_ms))
+            }
             Failure::SearchUnavailable => coded(
                 TopLevelCode::SearchUnavailable,
                 "search is being rebuilt, everything else works; try again in a moment",
@@ -87,6 +97,13 @@ impl From<BookingError> for Failure {
             BookingError::Database(cause) | BookingError::Commit(CommitError::RolledBack(cause)) => cause.into(),
             BookingError::Commit(CommitError::Unknown(_)) => Self::Unavailable { retry_after_ms: 1_000 },
         }
+    }
+}
+
+impl From<TooOften> for Failure {
+    fn from(too_often: TooOften) -> Self {
+        let wait = u64::try_from(too_often.retry_after.as_millis()).unwrap_or(u64::MAX);
+        Self::RateLimited { retry_after_ms: wait.max(1) }
     }
 }
 
@@ -404,6 +421,14 @@ impl From<EntryError> for Refused {
                 let message =
                     "this event has a waiting room: join it, and hand in the admission token once you are let in";
                 Self::User(UserError::basic(UserErrorCode::AdmissionRequired, message, &["input", "admissionToken"]))
+            }
+            EntryError::TooOften(too_often) => Self::Top(too_often.into()),
+            EntryError::TooManyHolds { max } => {
+                let message = format!("you hold seats of {max} events: check out or release some of them first");
+                Self::User(UserError::LimitExceeded(LimitExceededError {
+                    common: common(UserErrorCode::LimitExceeded, message, &["input"]),
+                    limit: i32::try_from(max).unwrap_or(i32::MAX),
+                }))
             }
             EntryError::Database(cause) => Self::Top(cause.into()),
             EntryError::Hold(cause) => cause.into(),

@@ -23,6 +23,7 @@ use crate::catalogue::Catalogue;
 use crate::config::Secret;
 use crate::discovery::Discovery;
 use crate::inventory::Inventory;
+use crate::limit::Limiter;
 use crate::seatmap::SeatMaps;
 use crate::waiting::WaitingRooms;
 use async_graphql::dataloader::DataLoader;
@@ -48,6 +49,8 @@ pub struct Services {
     pub seat_maps: SeatMaps,
     /// Who may ask for seats of a hot event.
     pub waiting: WaitingRooms,
+    /// How often one may ask, unless that is off.
+    pub limiter: Option<Limiter>,
     /// Search.
     pub discovery: Discovery,
     /// Hints of bookings that changed.

@@ -14,6 +14,7 @@ use crate::audit::Organizer;
 use crate::catalogue::SaleStep;
 use crate::input::Invalid;
 use crate::inventory::Answer;
+use crate::limit::Bucket;
 use async_graphql::{Context, ID, Object};
 use parterre_entity::{BookingFailure, BookingId, BookingState, EventId, HoldId, HoldState, event};
 use parterre_schema::{
@@ -99,7 +100,7 @@ impl Mutation {
         let released = async {
             let viewer = viewer(ctx)?;
             let id = HoldId(named(Kind::Hold, &input.hold_id, "holdId")?);
-            services(ctx).inventory.release(id, &viewer.subject).await?;
+            services(ctx).waiting.release(id, &viewer.subject).await?;
             let hold = services(ctx).inventory.read(id).await?.ok_or_else(|| UserError::not_found("holdId"))?;
             Ok(ReleaseHoldPayload::of(Hold(hold)))
         };
@@ -113,6 +114,9 @@ impl Mutation {
         let paid = async {
             let viewer = viewer(ctx)?;
             let request = checkout_request(viewer, &input)?;
+            if let Some(limiter) = &services(ctx).limiter {
+                limiter.take(&[Bucket::Payment(request.hold)]).await?;
+            }
             let checked_out = services(ctx).bookings.checkout(&request).await?;
             let (id, replayed) = checked_out.map_err(UserError::refused_checkout)?;
             let booking = read_booking(ctx, id).await?;

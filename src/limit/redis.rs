@@ -1,8 +1,10 @@
 //! The buckets of all processes, in Redis: one script, which is all of a request's buckets in one round trip.
 
 use super::Rate;
+use chrono::{DateTime, Utc};
+use parterre_entity::HoldId;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{RedisError, Script};
+use redis::{AsyncCommands, RedisError, Script};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
@@ -51,7 +53,7 @@ impl RedisBuckets {
         Ok(Self {
             client: redis::Client::open(url)?,
             connection: Arc::default(),
-            prefix: format!("parterre:{namespace}:rate:"),
+            prefix: format!("parterre:{namespace}:"),
             script: Arc::new(Script::new(TAKE)),
             away_until: Arc::default(),
         })
@@ -59,22 +61,64 @@ impl RedisBuckets {
 
     /// How long to wait, zero if not at all; none if Redis does not say.
     pub(super) async fn take(&self, buckets: &[(String, Rate)]) -> Option<Duration> {
+        let asked = async |mut connection: ConnectionManager| {
+            let mut call = self.script.prepare_invoke();
+            for (key, rate) in buckets {
+                let micros = u64::try_from(rate.each.as_micros()).unwrap_or(u64::MAX).max(1);
+                call.key(format!("{}rate:{key}", self.prefix)).arg(micros).arg(rate.burst.get());
+            }
+            call.invoke_async::<u64>(&mut connection).await
+        };
+        self.ask(asked).await.map(Duration::from_micros)
+    }
+
+    /// How many holds a buyer has; none if Redis does not say.
+    pub(super) async fn holds_of(&self, buyer: &str, now: DateTime<Utc>) -> Option<usize> {
+        let asked = async |mut connection: ConnectionManager| {
+            let from = format!("({}", now.timestamp_millis());
+            connection.zcount::<_, _, _, usize>(self.holds_key(buyer), from, "+inf").await
+        };
+        self.ask(asked).await
+    }
+
+    /// A buyer has a hold until then.
+    pub(super) async fn held(&self, buyer: &str, hold: HoldId, deadline: DateTime<Utc>) {
+        let key = self.holds_key(buyer);
+        let asked = async |mut connection: ConnectionManager| {
+            let mut both = redis::pipe();
+            both.zadd(&key, hold.to_string(), deadline.timestamp_millis()).ignore();
+            both.pexpire_at(&key, deadline.timestamp_millis()).arg("GT").ignore();
+            // A key without an end has none that is later: it gets its first one so.
+            both.cmd("PEXPIREAT").arg(&key).arg(deadline.timestamp_millis()).arg("NX").ignore();
+            both.query_async::<()>(&mut connection).await
+        };
+        self.ask(asked).await;
+    }
+
+    /// A buyer has it no more.
+    pub(super) async fn let_go(&self, buyer: &str, hold: HoldId) {
+        let asked = async |mut connection: ConnectionManager| {
+            connection.zrem::<_, _, ()>(self.holds_key(buyer), hold.to_string()).await
+        };
+        self.ask(asked).await;
+    }
+
+    fn holds_key(&self, buyer: &str) -> String {
+        format!("{}holds:{buyer}", self.prefix)
+    }
+
+    /// Asks, unless Redis did not answer a moment ago.
+    async fn ask<T>(&self, question: impl AsyncFnOnce(ConnectionManager) -> Result<T, RedisError>) -> Option<T> {
         if self.away().is_some_and(|until| Instant::now() < until) {
             return None;
         }
         let asked = async {
             let settings = ConnectionManagerConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
             let connect = || self.client.get_connection_manager_with_config(settings);
-            let mut connection = self.connection.get_or_try_init(connect).await?.clone();
-            let mut call = self.script.prepare_invoke();
-            for (key, rate) in buckets {
-                let micros = 1_000_000 / u64::from(rate.per_second.get());
-                call.key(format!("{}{key}", self.prefix)).arg(micros).arg(rate.burst.get());
-            }
-            call.invoke_async::<u64>(&mut connection).await
+            question(self.connection.get_or_try_init(connect).await?.clone()).await
         };
-        if let Ok(Ok(micros)) = tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
-            return Some(Duration::from_micros(micros));
+        if let Ok(Ok(answer)) = tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
+            return Some(answer);
         }
         metrics::counter!("parterre_limiter_alone_total").increment(1);
         *self.away_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + AWAY);

@@ -2,7 +2,8 @@
 //!
 //! Invariants: order is arrival order; those inside never exceed what the organizer and the seats that are left allow;
 //! an admission token is checked without asking anybody; somebody who only waits causes no inventory read. A queue that
-//! was lost lets nobody in until the tokens it gave out have run out. This room decides nothing about seats.
+//! was lost lets nobody in until the tokens it gave out have run out. Nobody asks for holds too often or for too many at
+//! once. This room decides nothing about seats.
 
 mod keeper;
 mod memory;
@@ -21,11 +22,12 @@ use crate::bus::{Bus, Hint};
 use crate::catalogue::{Catalogue, Schedule, sale_status};
 use crate::config::Secret;
 use crate::db::Db;
-use crate::inventory::{Answer, Conflict, HoldError, HoldRequest, Inventory, Refusal};
+use crate::limit::{Bucket, Limiter, TooOften};
+use crate::inventory::{Answer, Conflict, HoldError, HoldRequest, Inventory, Refusal, ReleaseError};
 use chrono::{DateTime, Utc};
 use governor::DefaultKeyedRateLimiter;
 use keeper::{Room, Watcher};
-use parterre_entity::{EventId, event};
+use parterre_entity::{EventId, HoldId, event};
 use parterre_schema::{SaleStatus, WaitingRoomStatus};
 use sea_orm::DbErr;
 use std::num::NonZeroU32;
@@ -53,6 +55,15 @@ pub enum WaitingError {
 /// Why a hold was not even asked for, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
+    /// The buyer or the event asks for too many holds.
+    #[error("too many holds are asked for")]
+    TooOften(TooOften),
+    /// The buyer has holds at other events.
+    #[error("at most {max} holds at once")]
+    TooManyHolds {
+        /// At once.
+        max: usize,
+    },
     /// The event has a waiting room, and the token is none that lets this buyer in.
     #[error("join the waiting room")]
     AdmissionRequired,
@@ -138,6 +149,8 @@ struct Inner {
     bus: Arc<dyn Bus>,
     queue: Arc<dyn Queue>,
     signer: Signer,
+    limiter: Option<Limiter>,
+    holds_max: usize,
     /// Names this process in the queue.
     process: Arc<str>,
     terms: moka::future::Cache<EventId, Option<Terms>>,
@@ -165,6 +178,10 @@ pub struct Parts {
     pub queue: Arc<dyn Queue>,
     /// Signs tokens.
     pub secret: Secret,
+    /// Counts holds, unless that is off.
+    pub limiter: Option<Limiter>,
+    /// Holds of a buyer at once, over all events.
+    pub holds_max: usize,
     /// Where its tasks run.
     pub tasks: TaskTracker,
     /// Ends them.
@@ -182,7 +199,7 @@ const LOOKS_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
 impl WaitingRooms {
     /// Starts listening to the bus.
     pub fn start(parts: Parts) -> Result<Self, jsonwebtoken::errors::Error> {
-        let Parts { db, catalogue, inventory, bus, queue, secret, tasks, shutdown } = parts;
+        let Parts { db, catalogue, inventory, bus, queue, secret, limiter, holds_max, tasks, shutdown } = parts;
         let looks = governor::Quota::per_second(LOOKS_PER_SECOND).allow_burst(LOOKS_BURST);
         let hints = bus.subscribe();
         let inner = Inner {
@@ -192,6 +209,8 @@ impl WaitingRooms {
             bus,
             queue,
             signer: Signer::new(&secret)?,
+            limiter,
+            holds_max,
             process: uuid::Uuid::now_v7().simple().to_string().into(),
             terms: moka::future::Cache::builder().max_capacity(100_000).time_to_live(TERMS_LIFE).build(),
             rooms: moka::future::Cache::builder().max_capacity(10_000).time_to_idle(ROOM_IDLE).build(),
@@ -269,8 +288,34 @@ impl WaitingRooms {
         Ok(self.room(event).await?.map(|room| Watcher::new(room, buyer)))
     }
 
-    /// Holds seats, for those who were let in. Others get what the same key got before, if anything.
+    /// Holds seats, for those who were let in and do not ask too often. Others get what the same key got before, if
+    /// anything.
     pub async fn hold(&self, request: HoldRequest, token: Option<&str>) -> Result<Answer, EntryError> {
+        let Some(limiter) = &self.inner.limiter else { return self.enter(request, token).await };
+        let buyer = request.buyer.clone();
+        let buckets = [Bucket::Buyer(buyer.clone()), Bucket::Event(request.event)];
+        limiter.take(&buckets).await.map_err(EntryError::TooOften)?;
+        if limiter.holds_of(&buyer, crate::clock::now()).await >= self.inner.holds_max {
+            let before = self.inner.inventory.replay(&request).await?;
+            return before.ok_or(EntryError::TooManyHolds { max: self.inner.holds_max });
+        }
+        let answer = self.enter(request, token).await?;
+        if let Answer::Held { hold, replayed: false } = &answer {
+            limiter.held(&buyer, hold.row.id, hold.row.deadline).await;
+        }
+        Ok(answer)
+    }
+
+    /// Gives a hold back.
+    pub async fn release(&self, hold: HoldId, buyer: &str) -> Result<(), ReleaseError> {
+        self.inner.inventory.release(hold, buyer).await?;
+        if let Some(limiter) = &self.inner.limiter {
+            limiter.let_go(buyer, hold).await;
+        }
+        Ok(())
+    }
+
+    async fn enter(&self, request: HoldRequest, token: Option<&str>) -> Result<Answer, EntryError> {
         let terms = self.terms(request.event).await?;
         if terms.is_none_or(|terms| terms.policy().is_none()) {
             return Ok(self.inner.inventory.hold(request).await?);

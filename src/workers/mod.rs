@@ -122,7 +122,7 @@ pub fn start_tidying(app: &App) {
     run(app, ("limiter", Duration::from_mins(1), Wake::default()), move || {
         let limiter = limiter.clone();
         async move {
-            limiter.tidy();
+            limiter.tidy(crate::clock::now());
             Ok::<_, std::convert::Infallible>(Next::Later)
         }
     });
