@@ -7,8 +7,9 @@ use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigError, Limits};
 use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
+use crate::graphql::guard::Documents;
 use crate::graphql::{ApiSchema, Services, schema};
-use crate::http::OpenSockets;
+use crate::http::{OpenStreams, PersistedQueries};
 use crate::inventory::Inventory;
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
@@ -39,8 +40,12 @@ pub struct App {
     pub tasks: TaskTracker,
     /// Counts requests by address and account, unless that is off.
     pub limiter: Option<Limiter>,
-    /// How many sockets each account has open.
-    pub open_sockets: OpenSockets,
+    /// How many sockets and event streams each account and address has open.
+    pub open_streams: OpenStreams,
+    /// Documents that passed the guard.
+    pub documents: Documents,
+    /// Documents by their hashes.
+    pub persisted: PersistedQueries,
     /// Sends messages to buyers, if there is where to.
     pub mailer: Option<Mailer>,
     /// Ends everything.
@@ -200,7 +205,9 @@ impl App {
             tokens,
             tasks,
             limiter,
-            open_sockets: OpenSockets::default(),
+            open_streams: OpenStreams::default(),
+            documents: Documents::default(),
+            persisted: PersistedQueries::default(),
             mailer,
             shutdown,
             outbox_wake,

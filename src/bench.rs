@@ -1,16 +1,20 @@
 //! Measurements over real HTTP against a server in this process, on a private PostgreSQL with durable commits.
 
 use crate::app::App;
-use crate::auth::{Person, issue};
+use crate::auth::{Person, Tokens, issue};
 use crate::config::{Limits, Secret};
-use crate::dev::{Cluster, Durability, default_config};
+use crate::dev::{Cluster, Durability, Redis, default_config};
+use crate::graphql::guard::Documents;
 use crate::payment::simulator::{Settings, Simulator};
+use crate::waiting::{Clock, MemoryQueue, Queue, RedisQueue};
 use crate::{db, http, workers};
 use anyhow::Context as _;
+use parterre_entity::EventId;
 use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,9 +30,85 @@ const CHECKOUTS: usize = 300;
 /// Payments that are not known while holds are measured again.
 const UNKNOWN: i32 = 10_000;
 
+/// People who join a waiting room.
+const JOINS: usize = 100_000;
+/// How often what every request goes through is measured.
+const REPEATS: u32 = 20_000;
+
+/// Everything that is measured.
+pub async fn run() -> anyhow::Result<()> {
+    before_execution().await?;
+    joins().await?;
+    Box::pin(idle()).await
+}
+
+/// What every request goes through before it is executed: its token and its document, both seen before.
+#[expect(clippy::print_stdout, reason = "the command's own answer")]
+async fn before_execution() -> anyhow::Result<()> {
+    let config = default_config();
+    let tokens = Tokens::new(&config)?;
+    let token = issue(&config, &Person::buyer("mina"), Duration::from_hours(1))?;
+    let documents = Documents::default();
+    let query = "query($id: ID!) { event(id: $id) { title startsAt venue { name city } priceZones { name price { amount currency } } } seatMap(eventId: $id) { version sections { name statuses } } }";
+    let variables = json!({ "id": "evt_1" });
+    tokens.read(&token).await?;
+    let started = Instant::now();
+    for _ in 0..REPEATS {
+        tokens.read(&token).await?;
+    }
+    println!(
+        "a token that was seen before                       {:>8.2} µs",
+        1_000.0 * millis(started.elapsed() / REPEATS)
+    );
+    documents.accept(query, None, Some(&variables))?;
+    let started = Instant::now();
+    for _ in 0..REPEATS {
+        documents.accept(query, None, Some(&variables))?;
+    }
+    println!(
+        "guard of a document that was seen before           {:>8.2} µs",
+        1_000.0 * millis(started.elapsed() / REPEATS)
+    );
+    Ok(())
+}
+
+/// People who join one waiting room, 256 at a time, through the queue.
+#[expect(clippy::print_stdout, reason = "the command's own answer")]
+async fn joins() -> anyhow::Result<()> {
+    let redis = Redis::start().await?;
+    let queues: [(&str, Arc<dyn Queue>); 2] = [
+        ("in memory", Arc::new(MemoryQueue::new(Clock::default()))),
+        ("in Redis", Arc::new(RedisQueue::new(&redis.url, "bench", Clock::default())?)),
+    ];
+    for (kind, queue) in queues {
+        let event = EventId::new();
+        // Until it answers.
+        while queue.find(event, "nobody").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let started = Instant::now();
+        let joins = (0..256).map(|lane| {
+            let queue = Arc::clone(&queue);
+            tokio::spawn(async move {
+                for n in (lane..JOINS).step_by(256) {
+                    queue.join(event, &format!("buyer-{n}")).await?;
+                }
+                Ok::<_, crate::waiting::QueueError>(())
+            })
+        });
+        for join in futures_util::future::join_all(joins).await {
+            join??;
+        }
+        let each = started.elapsed() / u32::try_from(JOINS)?;
+        println!("joins of a waiting room {kind:<10}                 {:>8.0} a second", 1_000.0 / millis(each));
+    }
+    redis.stop().await;
+    Ok(())
+}
+
 /// One client after the other on an idle server with an event of 50,000 seats.
 #[expect(clippy::print_stdout, reason = "the command's own answer")]
-pub async fn idle() -> anyhow::Result<()> {
+async fn idle() -> anyhow::Result<()> {
     let folder = Path::new(".parterre/bench");
     Cluster::of(folder)?.remove()?;
     std::fs::remove_dir_all(folder)?;
@@ -72,41 +152,22 @@ pub async fn idle() -> anyhow::Result<()> {
         client.ask(&Person::buyer("reader"), query, json!({ "id": event })).await?;
         maps.push(asked.elapsed());
     }
-    println!(
-        "holdSeats of two seats, seen by the client         median {:>5.2} ms, p95 {:>5.2} ms",
-        quantile(&mut holds, 0.5),
-        quantile(&mut holds, 0.95)
-    );
-    println!(
-        "seatMap statuses of 50,000 seats, warm             median {:>5.2} ms, p95 {:>5.2} ms",
-        quantile(&mut maps, 0.5),
-        quantile(&mut maps, 0.95)
-    );
+    tell("holdSeats of two seats, seen by the client", &mut holds);
+    tell("seatMap statuses of 50,000 seats, warm", &mut maps);
     println!("the server's own histogram of holds, cumulative:");
     for line in metrics.render().lines().filter(|line| line.starts_with("parterre_hold_seconds_bucket")) {
         println!("  {line}");
     }
     let mut checkouts = client.checkouts(&ids).await?;
-    println!(
-        "checkout to CONFIRMED, instant provider            median {:>5.2} ms, p95 {:>5.2} ms",
-        quantile(&mut checkouts, 0.5),
-        quantile(&mut checkouts, 0.95)
-    );
+    tell("checkout to CONFIRMED, instant provider", &mut checkouts);
     let (mut quiet, _) = client.holds(&event, HOLDS..HOLDS + BESIDE).await?;
     lose_payments(&database, &simulated, &event).await?;
     let (mut busy, _) = client.holds(&event, HOLDS + BESIDE..HOLDS + 2 * BESIDE).await?;
     let calls = simulator.ledger().calls;
     let looks: u64 = ["retrieve", "list"].iter().filter_map(|call| calls.get(*call)).sum();
-    println!(
-        "holdSeats again, nothing else going on             median {:>5.2} ms, p95 {:>5.2} ms",
-        quantile(&mut quiet, 0.5),
-        quantile(&mut quiet, 0.95)
-    );
-    println!(
-        "holdSeats beside {UNKNOWN} unknown payments           median {:>5.2} ms, p95 {:>5.2} ms ({looks} looks at the provider)",
-        quantile(&mut busy, 0.5),
-        quantile(&mut busy, 0.95)
-    );
+    tell("holdSeats again, nothing else going on", &mut quiet);
+    tell(&format!("holdSeats beside {UNKNOWN} unknown payments"), &mut busy);
+    println!("looks at the provider meanwhile                   {looks:>8}");
     println!(
         "its p95, in hundredths of the one before                  {:>8.0}",
         100.0 * quantile(&mut busy, 0.95) / quantile(&mut quiet, 0.95)
@@ -224,6 +285,12 @@ impl Client {
         make("publishEvent", "PublishEventInput", publish, "event { id }").await?;
         event.pointer("/event/id").and_then(Value::as_str).map(str::to_owned).context("no event")
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the command's own answer")]
+fn tell(what: &str, times: &mut [Duration]) {
+    let (median, p95) = (quantile(times, 0.5), quantile(times, 0.95));
+    println!("{what:<50} median {median:>5.2} ms, p95 {p95:>5.2} ms");
 }
 
 fn millis(time: Duration) -> f64 {

@@ -47,7 +47,7 @@ enum Command {
     Reconcile(ReconcileArgs),
     /// Payments that a person has to look at
     Payments(PaymentsArgs),
-    /// Measure an idle server on a private PostgreSQL
+    /// Measure a server on a private PostgreSQL and Redis
     Bench,
     /// Print the GraphQL schema
     Schema,
@@ -221,7 +221,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Reconcile(args) => reconcile(args).await?,
         Command::Audit(config) => return audit(&config).await,
         Command::Payments(PaymentsArgs { what }) => review(what).await?,
-        Command::Bench => parterre::bench::idle().await?,
+        Command::Bench => parterre::bench::run().await?,
         Command::Schema => print!("{}", graphql::sdl()),
         Command::Token(args) => println!("{}", token(&args)?),
         Command::Org(OrgArgs { what: OrgCommand::Create { name, config } }) => {

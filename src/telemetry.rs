@@ -1,10 +1,11 @@
-//! Logs and metrics of the process.
+//! Logs and metrics of the process, and the ids by which what belongs to one request is found in them.
 
 use axum::Router;
 use axum::routing::get;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use tracing_subscriber::EnvFilter;
 
 /// Buckets of every histogram of seconds, 0.5 ms to 10 s.
@@ -23,6 +24,53 @@ pub fn init() {
     } else {
         logs.init();
     }
+}
+
+/// Names a request in logs and answers.
+#[derive(Clone, Debug)]
+pub struct Ids {
+    /// This request's.
+    pub request: String,
+    /// Of everything that is done for the same reason, here and elsewhere: `traceparent`'s, or a new one.
+    pub trace: String,
+}
+
+tokio::task_local! {
+    static IDS: Ids;
+}
+
+/// Runs a request under its ids: every line that it logs has them.
+pub async fn under<T>(ids: Ids, request: impl Future<Output = T>) -> T {
+    let span = tracing::info_span!(
+        "request",
+        request.id = ids.request,
+        trace.id = ids.trace,
+        account.id = tracing::field::Empty
+    );
+    IDS.scope(ids, request).instrument(span).await
+}
+
+/// Whoever asks is known now.
+pub fn asked_by(account: &str) {
+    tracing::Span::current().record("account.id", account);
+}
+
+/// The same request's work in a task of its own.
+pub fn carry<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let (ids, span) = (IDS.try_with(Clone::clone).ok(), tracing::Span::current());
+    async move {
+        match ids {
+            Some(ids) => IDS.scope(ids, work).await,
+            None => work.await,
+        }
+    }
+    .instrument(span)
+}
+
+/// The trace that is going on, or a new one.
+#[must_use]
+pub fn trace_id() -> String {
+    IDS.try_with(|ids| ids.trace.clone()).unwrap_or_else(|_| uuid::Uuid::now_v7().simple().to_string())
 }
 
 /// Why metrics can't be served.

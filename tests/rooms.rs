@@ -40,6 +40,7 @@ const MAY_CALL: [(&str, &[&str]); 16] = [
             "limit",
             "payment",
             "seatmap",
+            "telemetry",
             "waiting",
         ],
     ),

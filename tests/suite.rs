@@ -18,6 +18,7 @@ mod catalogue;
 mod clients;
 mod connections;
 mod contract;
+mod edge;
 mod feed;
 mod holds;
 mod hostile;

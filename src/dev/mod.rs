@@ -166,26 +166,48 @@ pub async fn with_services(folder: &Path, command: &[String]) -> anyhow::Result<
     result
 }
 
+/// A private Redis that keeps nothing, until it is dropped.
+#[derive(Debug)]
+pub struct Redis {
+    process: tokio::process::Child,
+    /// Where it is.
+    pub url: String,
+}
+
+impl Redis {
+    /// Starts one on a free port.
+    pub async fn start() -> anyhow::Result<Self> {
+        let port = free_port().await?;
+        let process = Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("redis-server can't be started; install it (Debian: apt-get install redis-server)")?;
+        Ok(Self { process, url: format!("redis://127.0.0.1:{port}/") })
+    }
+
+    /// Ends it.
+    pub async fn stop(mut self) {
+        // It is killed when dropped at the latest.
+        self.process.kill().await.ok();
+    }
+}
+
 async fn run_with(cluster: &Cluster, command: &[String]) -> anyhow::Result<ExitCode> {
-    let port = free_port().await?;
-    let mut redis = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .context("redis-server can't be started; install it (Debian: apt-get install redis-server)")?;
+    let redis = Redis::start().await?;
     let (program, arguments) = command.split_first().context("a command is needed")?;
     let mut child = Command::new(program)
         .args(arguments)
         .env("PARTERRE_TEST_DATABASE_URL", cluster.url("postgres"))
-        .env("PARTERRE_TEST_REDIS_URL", format!("redis://127.0.0.1:{port}/"))
+        .env("PARTERRE_TEST_REDIS_URL", &redis.url)
         .spawn()
         .with_context(|| format!("{program} can't be started"))?;
     let status = tokio::select! {
         status = child.wait() => status?,
         () = shutdown::signal() => { child.kill().await.ok(); return Ok(ExitCode::FAILURE) }
     };
-    redis.kill().await.ok();
+    redis.stop().await;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

@@ -9,8 +9,8 @@ use crate::db::CommitError;
 use crate::discovery::DiscoveryError;
 use crate::input::Invalid;
 use crate::inventory::{Conflict, HoldError, LaneError, Refusal, ReleaseError};
-use crate::waiting::{EntryError, WaitingError};
 use crate::limit::TooOften;
+use crate::waiting::{EntryError, WaitingError};
 use async_graphql::{Error, ErrorExtensions, ID, Interface, Object};
 use parterre_entity::{EventId, SeatState};
 use parterre_schema::scalars::{DateTime, Version};
@@ -62,7 +62,7 @@ impl From<Failure> for Error {
                     .extend_with(|_, extensions| extensions.set("retryAfterMs", retry_after_ms))
             }
             Failure::Internal(cause) => {
-                let trace_id = uuid::Uuid::now_v7().simple().to_string();
+                let trace_id = crate::telemetry::trace_id();
                 tracing::error!(trace_id, cause, "a request failed");
                 coded(TopLevelCode::Internal, "something went wrong on our side")
                     .extend_with(|_, extensions| extensions.set("traceId", trace_id))

@@ -1,6 +1,6 @@
 //! What a document may be, judged before anything is executed: bytes, nesting and directives by a flat scan before it is
-//! parsed (the parser recurses on the stack), then size, depth, aliases and cost by one walk that visits each fragment
-//! once.
+//! parsed (the parser recurses on the stack), then size, depth and aliases by one walk that visits each fragment once.
+//! What passed is kept; its cost is judged for each request, with its variables, by the same walk.
 
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{
@@ -8,9 +8,10 @@ use async_graphql::parser::types::{
     VariableDefinition,
 };
 use async_graphql::{Name, Positioned};
-use async_graphql_value::{ConstValue, Value};
+use async_graphql_value::Value;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Bytes of a document.
 pub const BYTES_MAX: usize = 64 * 1024;
@@ -37,6 +38,12 @@ const WALK_DEPTH_MAX: usize = 150;
 pub const COST_MAX: u64 = 50_000;
 /// Fields that are pages. A test compares them with the schema.
 const PAGES: [&str; 5] = ["bookings", "events", "holds", "searchEvents", "venues"];
+/// Fields that answer with a seat map.
+const MAPS: [&str; 2] = ["seatMap", "seatMapChanged"];
+/// The list of a map that is not paged: it costs as many seats as it has.
+const SEATS: &str = "seats";
+/// What is counted and summed up over all orders.
+const REPORT: &str = "sales";
 /// How long a page is at the most, and when nothing is said.
 const PAGE: (u64, u64) = (100, 20);
 
@@ -61,12 +68,97 @@ pub struct Accepted {
     pub document: ExecutableDocument,
     /// What kind of operation it is.
     pub kind: OperationType,
-    /// What it costs with these variables, of `COST_MAX`.
+    /// What it costs with these variables, of `COST_MAX`, but for lists of seats.
     pub cost: u64,
+    /// The maps whose seats it lists.
+    pub maps: Vec<SeatsListed>,
+    /// Whether it reads reports.
+    pub is_report: bool,
 }
 
-/// Judges a document with its variables and selects its operation.
-pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>) -> Result<Accepted, Refused> {
+/// A map whose seats are listed one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatsListed {
+    /// The event's id, as it was given.
+    pub event: String,
+    /// Only these sections.
+    pub sections: Option<Vec<String>>,
+    /// What each seat costs.
+    pub each: u64,
+}
+
+/// A document that passed, with the one operation that is to run.
+#[derive(Debug)]
+struct Parsed {
+    document: ExecutableDocument,
+    kind: OperationType,
+}
+
+/// Documents that passed, so that those who ask the same again are answered sooner.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    parsed: moka::sync::Cache<(String, Option<String>), Arc<Parsed>>,
+}
+
+/// Bytes of documents kept. Parsed they take about ten times as much.
+const KEPT_BYTES: u64 = 4 * 1024 * 1024;
+/// Longer documents are not kept.
+const KEPT_MAX: usize = 16 * 1024;
+
+impl Default for Documents {
+    fn default() -> Self {
+        let weight = |key: &(String, Option<String>), _: &Arc<Parsed>| u32::try_from(key.0.len()).unwrap_or(u32::MAX);
+        Self { parsed: moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build() }
+    }
+}
+
+impl Documents {
+    /// Judges a document with its variables and selects its operation.
+    pub fn accept(
+        &self,
+        text: &str,
+        operation_name: Option<&str>,
+        variables: Option<&Json>,
+    ) -> Result<Accepted, Refused> {
+        if text.len() > KEPT_MAX {
+            return parse(text, operation_name)?.judge(variables);
+        }
+        let key = (text.to_owned(), operation_name.map(str::to_owned));
+        if let Some(parsed) = self.parsed.get(&key) {
+            return parsed.judge(variables);
+        }
+        let parsed = Arc::new(parse(text, operation_name)?);
+        self.parsed.insert(key, Arc::clone(&parsed));
+        parsed.judge(variables)
+    }
+}
+
+impl Parsed {
+    fn judge(&self, variables: Option<&Json>) -> Result<Accepted, Refused> {
+        let mut operations = self.document.operations.iter();
+        let Some((_, operation)) = operations.next() else {
+            return Err(Refused::Validation("a document needs an operation".to_owned()));
+        };
+        let mut walk = Walk::of(&self.document, &operation.node, variables);
+        let cost = walk.set(&operation.node.selection_set.node)?.cost;
+        check_cost(cost)?;
+        let (maps, is_report) = (walk.maps, walk.is_report);
+        Ok(Accepted { document: self.document.clone(), kind: self.kind, cost, maps, is_report })
+    }
+}
+
+/// Whether a document may cost that much.
+pub fn check_cost(cost: u64) -> Result<(), Refused> {
+    if cost <= COST_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("a document may cost {COST_MAX}, this one costs {cost}: ask for shorter pages, or `statuses` of seats");
+    Err(Refused::TooComplex(message))
+}
+
+/// Judges what does not depend on variables, and selects the operation.
+fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
     if text.len() > BYTES_MAX {
         return Err(Refused::TooComplex(format!("a document has at most {BYTES_MAX} bytes")));
     }
@@ -74,12 +166,7 @@ pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>
     let mut document = parse_query(text).map_err(|error| Refused::Syntax(error.to_string()))?;
     let operation = select(&document.operations, operation_name)?;
     let kind = operation.node.ty;
-    let mut walk = Walk {
-        document: &document,
-        fragments: HashMap::new(),
-        variables: Variables { given: variables, declared: &operation.node.variable_definitions },
-        inside: 0,
-    };
+    let mut walk = Walk::of(&document, &operation.node, None);
     let size = walk.set(&operation.node.selection_set.node)?;
     let needed: HashSet<Name> = walk.fragments.keys().map(|name| (*name).clone()).collect();
     if let Some(unused) = walk.unused() {
@@ -90,10 +177,6 @@ pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>
             "a document may have {ALIASES_MAX} aliases, these are {}",
             size.aliases
         )));
-    }
-    if size.cost > COST_MAX {
-        let message = format!("a document may cost {COST_MAX}, this one costs {}: ask for shorter pages", size.cost);
-        return Err(Refused::TooComplex(message));
     }
     if size.roots > ROOT_FIELDS_MAX {
         return Err(Refused::TooComplex(format!("an operation may have {ROOT_FIELDS_MAX} fields of its own")));
@@ -110,7 +193,7 @@ pub fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>
     document.operations = DocumentOperations::Single(operation);
     // What only the other operations use would look unused.
     document.fragments.retain(|name, _| needed.contains(name));
-    Ok(Accepted { document, kind, cost: size.cost })
+    Ok(Parsed { document, kind })
 }
 
 /// Counts open brackets and directives outside of strings and comments.
@@ -197,6 +280,8 @@ struct Size {
     depth: usize,
     aliases: usize,
     cost: u64,
+    /// What each seat costs of a map that is listed in here.
+    each_seat: u64,
     /// Fields of this selection itself, fragments spread out.
     roots: usize,
     /// Selections and fragments inside each other.
@@ -211,22 +296,37 @@ struct Variables<'a> {
 }
 
 impl Variables<'_> {
-    /// The whole number of an argument.
-    fn number(self, value: &Value) -> Option<u64> {
+    /// The value of an argument.
+    fn value(self, value: &Value) -> Option<Json> {
         match value {
-            Value::Number(number) => number.as_u64(),
             Value::Variable(name) => {
                 if let Some(given) = self.given.and_then(|given| given.get(name.as_str())) {
-                    return given.as_u64();
+                    return Some(given.clone());
                 }
                 let declared = self.declared.iter().find(|declared| declared.node.name.node == *name)?;
-                match &declared.node.default_value.as_ref()?.node {
-                    ConstValue::Number(number) => number.as_u64(),
-                    _ => None,
-                }
+                declared.node.default_value.as_ref()?.node.clone().into_json().ok()
             }
+            Value::List(items) => items.iter().map(|item| self.value(item)).collect::<Option<Vec<_>>>().map(Json::from),
+            value => value.clone().into_const()?.into_json().ok(),
+        }
+    }
+
+    fn text(self, value: &Value) -> Option<String> {
+        self.value(value)?.as_str().map(str::to_owned)
+    }
+
+    /// A list of texts; one alone is a list of one.
+    fn texts(self, value: &Value) -> Option<Vec<String>> {
+        match self.value(value)? {
+            Json::String(one) => Some(vec![one]),
+            Json::Array(many) => many.into_iter().map(|one| one.as_str().map(str::to_owned)).collect(),
             _ => None,
         }
+    }
+
+    /// The whole number of an argument.
+    fn number(self, value: &Value) -> Option<u64> {
+        self.value(value)?.as_u64()
     }
 }
 
@@ -237,9 +337,16 @@ struct Walk<'a> {
     variables: Variables<'a>,
     /// How many selections we are inside of.
     inside: usize,
+    maps: Vec<SeatsListed>,
+    is_report: bool,
 }
 
 impl<'a> Walk<'a> {
+    fn of(document: &'a ExecutableDocument, operation: &'a OperationDefinition, given: Option<&'a Json>) -> Self {
+        let variables = Variables { given, declared: &operation.variable_definitions };
+        Self { document, fragments: HashMap::new(), variables, inside: 0, maps: Vec::new(), is_report: false }
+    }
+
     fn set(&mut self, set: &'a SelectionSet) -> Result<Size, Refused> {
         self.inside += 1;
         if self.inside > WALK_DEPTH_MAX {
@@ -262,6 +369,7 @@ impl<'a> Walk<'a> {
                 depth: sum.depth.max(size.depth),
                 aliases: sum.aliases.saturating_add(size.aliases),
                 cost: sum.cost.saturating_add(size.cost),
+                each_seat: sum.each_seat.saturating_add(size.each_seat),
                 roots: sum.roots.saturating_add(size.roots),
                 height: sum.height.max(size.height),
             };
@@ -287,14 +395,33 @@ impl<'a> Walk<'a> {
         } else {
             1
         };
+        let name = field.name.node.as_str();
+        self.is_report |= name == REPORT;
+        let (inner_cost, each_seat) = match name {
+            SEATS => (0, inner.cost),
+            _ if MAPS.contains(&name) => {
+                self.list_seats(field, inner.each_seat);
+                (inner.cost, 0)
+            }
+            _ => (inner.cost, inner.each_seat),
+        };
         Ok(Size {
             fields: inner.fields + 1,
             depth: inner.depth + 1,
             aliases: inner.aliases + usize::from(field.alias.is_some()),
-            cost: inner.cost.saturating_mul(length).saturating_add(1),
+            cost: inner_cost.saturating_mul(length).saturating_add(1),
+            each_seat,
             roots: 1,
             height: inner.height,
         })
+    }
+
+    fn list_seats(&mut self, map: &Field, each: u64) {
+        let event = map.get_argument("eventId").and_then(|value| self.variables.text(&value.node));
+        if let Some(event) = event.filter(|_| each > 0) {
+            let sections = map.get_argument("sectionIds").and_then(|value| self.variables.texts(&value.node));
+            self.maps.push(SeatsListed { event, sections, each });
+        }
     }
 
     fn fragment(&mut self, name: &'a Name) -> Result<Size, Refused> {
@@ -329,6 +456,14 @@ impl<'a> Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>) -> Result<Accepted, Refused> {
+        let documents = Documents::default();
+        let first = documents.accept(text, operation_name, variables);
+        let again = documents.accept(text, operation_name, variables);
+        assert_eq!(first.as_ref().map(|first| first.cost), again.as_ref().map(|again| again.cost), "kept or not");
+        first
+    }
 
     fn refused(text: &str) -> Refused {
         accept(text, None, None).unwrap_err()
@@ -408,6 +543,24 @@ mod tests {
         assert_eq!(cost(by_variable, serde_json::json!({ "n": 7 })), Ok(1 + 7 * 2));
         let deep = "{ venues(first: 100) { nodes { events(first: 100) { nodes { venue { events(first: 100) { nodes { id } } } } } } } }";
         assert!(matches!(cost(deep, nothing()), Err(Refused::TooComplex(_))));
+    }
+
+    #[test]
+    fn listed_seats_cost_as_much_as_the_map_has() {
+        let maps = |text: &str, variables: Json| accept(text, None, Some(&variables)).unwrap().maps;
+        let listed = |sections: Option<&[&str]>, each| SeatsListed {
+            event: "evt_1".to_owned(),
+            sections: sections.map(|all| all.iter().map(|one| (*one).to_owned()).collect()),
+            each,
+        };
+        let query = "query($e: ID!, $s: [ID!]) { seatMap(eventId: $e, sectionIds: $s) { sections { ...f } } } fragment f on S { statuses seats { seatId status } }";
+        assert_eq!(maps(query, serde_json::json!({ "e": "evt_1" })), [listed(None, 2)]);
+        assert_eq!(maps(query, serde_json::json!({ "e": "evt_1", "s": ["a"] })), [listed(Some(&["a"]), 2)]);
+        let two = "{ a: seatMap(eventId: \"evt_1\") { sections { seats { x } } } b: seatMap(eventId: \"evt_1\", sectionIds: [\"b\"]) { sections { seats { x y z } } } }";
+        assert_eq!(maps(two, Json::Null), [listed(None, 1), listed(Some(&["b"]), 3)]);
+        assert_eq!(maps("{ seatMap(eventId: \"evt_1\") { sections { statuses } } }", Json::Null), []);
+        let stream = "subscription { seatMapChanged(eventId: \"evt_1\") { ... on SeatMapSnapshot { sections { seats { x } } } } }";
+        assert_eq!(maps(stream, Json::Null), [listed(None, 1)]);
     }
 
     #[test]

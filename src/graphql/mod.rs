@@ -29,7 +29,10 @@ use crate::waiting::WaitingRooms;
 use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, Schema};
 use errors::Failure;
-use parterre_entity::OrganizationId;
+use guard::Accepted;
+use parterre_entity::{EventId, OrganizationId};
+use parterre_schema::{Kind, LocalId, parse_node_id};
+use sea_orm::DbErr;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +90,25 @@ pub fn schema(services: Services, introspection: bool) -> ApiSchema {
         builder = builder.disable_introspection().disable_suggestions();
     }
     builder.finish()
+}
+
+/// What a document costs with the seats that it lists one by one.
+pub async fn cost_of(services: &Services, accepted: &Accepted) -> Result<u64, DbErr> {
+    let mut cost = accepted.cost;
+    for listed in &accepted.maps {
+        let id = parse_node_id(&listed.event).filter(|(kind, _)| *kind == Kind::Event).map(|(_, id)| EventId(id));
+        let Some(id) = id else { continue };
+        let Some(layout) = services.catalogue.frame(id).await?.and_then(|frame| frame.layout) else { continue };
+        let Some(layout) = services.catalogue.layout(layout).await? else { continue };
+        let sections: Option<Vec<i16>> = listed
+            .sections
+            .as_ref()
+            .map(|ids| ids.iter().filter_map(|section| LocalId::Section.decode(id, section)).collect());
+        let wanted = |section: &i16| sections.as_ref().is_none_or(|list| list.contains(section));
+        let seats = layout.drawing.seats.iter().filter(|seat| wanted(&seat.section)).count();
+        cost = cost.saturating_add(listed.each.saturating_mul(u64::try_from(seats).unwrap_or(u64::MAX)));
+    }
+    Ok(cost)
 }
 
 /// The schema as a document, as committed in `schema/schema.graphql`.

@@ -1,10 +1,14 @@
 //! GraphQL over HTTP: POST with JSON; GET for queries.
 
-use super::{claims, origin, read_bytes, socket, viewer};
+use super::limits::PeerAddress;
+use super::{cache, claims, discard, limits, origin, read_bytes, socket, viewer};
 use crate::app::App;
 use crate::auth::{Claims, Role};
+use crate::graphql::cost_of;
 use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Refused};
+use crate::limit::Bucket;
+use crate::telemetry::carry;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables, value};
 use axum::body::Body;
@@ -16,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use parterre_schema::TopLevelCode;
 use serde::Deserialize;
 use serde_json::json;
+use std::time::Duration;
 
 /// Bytes of an ordinary body.
 const BODY_MAX: usize = 256 * 1024;
@@ -31,9 +36,9 @@ pub(super) struct Asked {
     pub(super) operation_name: Option<String>,
     #[serde(default)]
     pub(super) variables: Option<serde_json::Value>,
-    /// Kept for those who send it; must be an object.
+    /// An object; of what is in it, `persistedQuery` is read.
     #[serde(default)]
-    extensions: Option<serde_json::Value>,
+    pub(super) extensions: Option<serde_json::Value>,
 }
 
 impl Asked {
@@ -76,11 +81,11 @@ impl TryFrom<AskedByGet> for Asked {
     }
 }
 
-/// Why a body is refused.
-pub(super) type BadBody = (StatusCode, TopLevelCode, String);
+/// Why a request is refused.
+pub(super) type Refusal = (StatusCode, TopLevelCode, String);
 
 /// Reads a request's body, of a size that its sender may send.
-pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body: Body) -> Result<Asked, BadBody> {
+pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body: Body) -> Result<Asked, Refusal> {
     let bad = |status, message: String| (status, TopLevelCode::BadUserInput, message);
     if !is_json(headers) {
         return Err(bad(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json".to_owned()));
@@ -90,6 +95,7 @@ pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body
     let too_large = || bad(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has at most {limit} bytes"));
     let told = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if told.is_some_and(|told| told > limit) {
+        discard(body).await;
         return Err(too_large());
     }
     let bytes = read_bytes(body, limit).await.map_err(|status| match status {
@@ -104,56 +110,82 @@ pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let accept = Accept::of(&headers);
     if !origin::is_allowed(&app.config, &headers) {
-        return accept.refuse(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED);
+        return accept.refuse(&(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED.to_owned()));
     }
     let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
         Ok(asked) => run(app, accept, claims, asked, false).await,
-        Err((status, code, message)) => accept.refuse(status, code, &message),
+        Err(refusal) => accept.refuse(&refusal),
     }
 }
 
 pub(super) async fn get(
     State(app): State<App>,
+    PeerAddress(address): PeerAddress,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     Query(asked): Query<AskedByGet>,
 ) -> Response {
     let accept = Accept::of(&headers);
     if !origin::is_allowed(&app.config, &headers) {
-        return accept.refuse(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED);
+        return accept.refuse(&(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED.to_owned()));
     }
     if let Ok(upgrade) = upgrade {
-        return socket::open(app, upgrade);
+        return socket::open(app, upgrade, address);
     }
     let claims = claims(&app, &headers).await;
+    let public = claims.is_none();
     match Asked::try_from(asked) {
-        Ok(asked) => run(app, accept, claims, asked, true).await,
-        Err(message) => accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, &message),
+        Ok(asked) => cache::keep(&headers, public, run(app, accept, claims, asked, true).await).await,
+        Err(message) => accept.refuse(&(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message)),
     }
 }
 
-async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, asked: Asked, by_get: bool) -> Response {
-    let Some(query) = asked.query else {
-        return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, "a query is needed");
-    };
-    let operation_name = asked.operation_name.filter(|name| !name.is_empty());
-    let accepted = match guard::accept(&query, operation_name.as_deref(), asked.variables.as_ref()) {
-        Ok(accepted) => accepted,
-        Err(refused) => return accept.refuse(StatusCode::BAD_REQUEST, code_of(&refused), &refused.to_string()),
+/// The document that is asked for and what it may be, its cost with all that it lists.
+pub(super) async fn judge(app: &App, asked: &mut Asked) -> Result<(String, Accepted), Refusal> {
+    let query = app.persisted.document(asked)?;
+    let operation_name = asked.operation_name.as_deref().filter(|name| !name.is_empty());
+    let bad = |refused: Refused| (StatusCode::BAD_REQUEST, code_of(&refused), refused.to_string());
+    let mut accepted = app.documents.accept(&query, operation_name, asked.variables.as_ref()).map_err(bad)?;
+    if !accepted.maps.is_empty() {
+        accepted.cost = cost_of(&app.services, &accepted).await.map_err(|_| {
+            let message = "the database does not answer, try again in a moment".to_owned();
+            (StatusCode::SERVICE_UNAVAILABLE, TopLevelCode::ServiceUnavailable, message)
+        })?;
+        guard::check_cost(accepted.cost).map_err(bad)?;
+    }
+    Ok((query, accepted))
+}
+
+async fn run(
+    app: App,
+    accept: Accept,
+    claims: Option<std::sync::Arc<Claims>>,
+    mut asked: Asked,
+    by_get: bool,
+) -> Response {
+    let (query, accepted) = match judge(&app, &mut asked).await {
+        Ok(judged) => judged,
+        Err(refusal) => return accept.refuse(&refusal),
     };
     match accepted.kind {
         OperationType::Mutation if by_get => {
-            let mut response =
-                accept.refuse(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, "send mutations by POST");
+            let message = "send mutations by POST".to_owned();
+            let mut response = accept.refuse(&(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, message));
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
         OperationType::Subscription => {
             let message = "subscribe over WebSocket (graphql-transport-ws) at this address, or at /graphql/stream";
-            return accept.refuse(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message);
+            return accept.refuse(&(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message.to_owned()));
         }
         OperationType::Query | OperationType::Mutation => {}
+    }
+    // Reports are apart from sales, so that whoever reads them all day can still sell.
+    if let (Some(limiter), Some(claims), true) = (&app.limiter, &claims, accepted.is_report)
+        && let Err(too_often) = limiter.take(&[Bucket::Reports(claims.sub.clone())]).await
+    {
+        return limits::refuse(too_often.retry_after);
     }
     let cost = accepted.cost;
     let kind = if accepted.kind == OperationType::Mutation { "mutation" } else { "query" };
@@ -167,7 +199,7 @@ async fn run(app: App, accept: Accept, claims: Option<std::sync::Arc<Claims>>, a
     let started = std::time::Instant::now();
     // In a task of its own: a client who hangs up does not cancel a write half way.
     let schema = app.schema.clone();
-    let response = app.tasks.spawn(async move { schema.execute(request).await }).await;
+    let response = app.tasks.spawn(carry(async move { schema.execute(request).await })).await;
     metrics::histogram!("parterre_operation_seconds", "kind" => kind).record(started.elapsed());
     match response {
         Ok(response) => {
@@ -223,12 +255,17 @@ impl Accept {
         }
     }
 
-    fn refuse(self, status: StatusCode, code: TopLevelCode, message: &str) -> Response {
+    fn refuse(self, (status, code, message): &Refusal) -> Response {
         let body = json!({ "errors": [{ "message": message, "extensions": { "code": code.as_str() } }] });
         // With application/json a document's own errors are told with 200.
-        let about_document =
-            matches!(code, TopLevelCode::ParseFailed | TopLevelCode::ValidationFailed | TopLevelCode::TooComplex);
-        let status = if about_document && matches!(self, Self::Json) { StatusCode::OK } else { status };
+        let about_document = matches!(
+            code,
+            TopLevelCode::ParseFailed
+                | TopLevelCode::ValidationFailed
+                | TopLevelCode::TooComplex
+                | TopLevelCode::PersistedQueryNotFound
+        );
+        let status = if about_document && matches!(self, Self::Json) { StatusCode::OK } else { *status };
         (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
     }
 
@@ -244,6 +281,9 @@ impl Accept {
             && !response.errors.is_empty()
             && response.errors.iter().all(|error| error.path.is_empty());
         response.errors = response.errors.into_iter().map(with_code).collect();
+        if let Some(retry_after) = limited(&response) {
+            return limits::refuse(retry_after);
+        }
         let status = if refused && matches!(self, Self::Graphql) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         // A document that was not executed has no data, not even null. Keys stay in the order they were asked for.
         let body = if refused {
@@ -253,6 +293,24 @@ impl Accept {
         };
         (status, [(header::CONTENT_TYPE, self.content_type())], body.unwrap_or_default()).into_response()
     }
+}
+
+/// How long to wait, if nothing came of an operation but that it was asked for too often.
+fn limited(response: &GraphqlResponse) -> Option<Duration> {
+    let nothing = match &response.data {
+        async_graphql::Value::Null => true,
+        async_graphql::Value::Object(fields) => fields.values().all(|field| *field == async_graphql::Value::Null),
+        _ => false,
+    };
+    let wait = |error: &ServerError| {
+        let extensions = error.extensions.as_ref()?;
+        let code = extensions.get("code")?;
+        let limited = *code == async_graphql::Value::from(TopLevelCode::RateLimited.as_str());
+        let wait = extensions.get("retryAfterMs").and_then(|wait| wait.clone().into_json().ok()?.as_u64());
+        limited.then(|| Duration::from_millis(wait.unwrap_or(1_000)))
+    };
+    let waits: Option<Vec<Duration>> = response.errors.iter().map(wait).collect();
+    waits?.into_iter().max().filter(|_| nothing)
 }
 
 /// Every error has a code: those of the library are about the document or its variables.

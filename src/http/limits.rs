@@ -4,7 +4,8 @@ use super::claims;
 use crate::app::App;
 use crate::limit::Bucket;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,14 +15,27 @@ use serde_json::json;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+/// Who is really asking, as the first stage found out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
+
+impl<S: Send + Sync> FromRequestParts<S> for PeerAddress {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
+        parts.extensions.get().copied().ok_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
 pub(super) async fn limit(
     State(app): State<App>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let Some(limiter) = &app.limiter else { return next.run(request).await };
     let address = address_of(peer.ip(), request.headers(), &app.config.trusted_proxies);
+    request.extensions_mut().insert(PeerAddress(address));
+    let Some(limiter) = &app.limiter else { return next.run(request).await };
     let mut buckets = vec![Bucket::Address(address)];
     if let Some(claims) = claims(&app, request.headers()).await {
         buckets.push(Bucket::Account(claims.sub.clone()));
@@ -55,7 +69,8 @@ fn address_of(peer: IpAddr, headers: &HeaderMap, proxies: &[IpNet]) -> IpAddr {
     address
 }
 
-fn refuse(retry_after: Duration) -> Response {
+/// Too often: when to try again, for programs that read bodies and for those that read headers.
+pub(super) fn refuse(retry_after: Duration) -> Response {
     let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
     let code = TopLevelCode::RateLimited.as_str();
     let error = json!({

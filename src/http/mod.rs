@@ -3,32 +3,37 @@
 //! Invariants: an operation runs in a task of its own, so that a client who hangs up does not cancel a write half way;
 //! a document is judged before it is executed. No rule of the box office is here.
 
+mod cache;
 mod graphql;
 mod limits;
 mod origin;
 mod page;
+mod persisted;
+mod serve;
 mod socket;
 mod sse;
 mod streams;
+mod trace;
 mod webhooks;
 
-pub use socket::OpenSockets;
+pub use persisted::PersistedQueries;
+pub use serve::serve;
+pub use streams::OpenStreams;
 
 use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::Viewer;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 use parterre_entity::{LayoutId, OrganizationId};
 use parterre_schema::{Kind, parse_node_id};
 use sea_orm::DbErr;
-use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// Every route of the public port.
 pub fn router(app: App) -> Router {
@@ -36,24 +41,39 @@ pub fn router(app: App) -> Router {
         .route("/graphql", post(graphql::post).get(graphql::get))
         .route("/graphql/stream", post(sse::post).get(sse::get))
         .route_layer(middleware::from_fn_with_state(app.clone(), limits::limit))
+        .route("/schema.graphql", get(sdl))
+        .route("/layouts/{id}/{file}", get(geometry))
+        .layer(cors(&app))
         .route("/graphiql", get(page::graphiql))
         .route("/playground", get(page::to_graphiql))
         .route("/playground/{*file}", get(page::file))
         .route("/", get(page::home))
-        .route("/schema.graphql", get(sdl))
-        .route("/layouts/{id}/{file}", get(geometry))
         .route("/webhooks/payments", post(webhooks::receive))
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(ready))
+        .layer(middleware::from_fn(trace::follow))
         .with_state(app)
 }
 
-/// Serves until the app's shutdown token is cancelled.
-pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
-    let shutdown = app.shutdown.clone();
-    axum::serve(listener, router(app).into_make_service_with_connect_info::<SocketAddr>())
-        .with_graceful_shutdown(async move { shutdown.cancelled().await })
-        .await
+/// Other pages on the list may call, with the headers that clients send.
+fn cors(app: &App) -> CorsLayer {
+    let app = app.clone();
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(move |_, parts| origin::is_allowed(&app.config, &parts.headers)))
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([
+            header::ACCEPT,
+            header::AUTHORIZATION,
+            header::CONTENT_TYPE,
+            header::IF_NONE_MATCH,
+            HeaderName::from_static("apollo-require-preflight"),
+            HeaderName::from_static("apollographql-client-name"),
+            HeaderName::from_static("apollographql-client-version"),
+            HeaderName::from_static("traceparent"),
+            HeaderName::from_static("x-request-id"),
+        ])
+        .expose_headers([header::ETAG, header::RETRY_AFTER, HeaderName::from_static("x-request-id")])
+        .max_age(Duration::from_mins(10))
 }
 
 async fn sdl() -> Response {
@@ -92,6 +112,14 @@ async fn geometry(State(app): State<App>, Path((id, file)): Path<(String, String
 /// How long a body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(20);
 
+/// Takes some of a body that nobody wants: one who is still sending does not see an answer.
+async fn discard(body: Body) {
+    const ENOUGH: usize = 1024 * 1024;
+    const LONG_ENOUGH: Duration = Duration::from_millis(500);
+    // What it was, or whether it was too much, is of no interest.
+    drop(tokio::time::timeout(LONG_ENOUGH, axum::body::to_bytes(body, ENOUGH)).await);
+}
+
 /// A body of at most so many bytes, or the status that says why not.
 async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
     match tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, limit)).await {
@@ -103,7 +131,9 @@ async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
 /// What a bearer token in the headers says, if it is valid.
 async fn claims(app: &App, headers: &HeaderMap) -> Option<std::sync::Arc<Claims>> {
     let token = bearer(headers.get(header::AUTHORIZATION)?.to_str().ok()?)?;
-    app.tokens.read(token).await.ok()
+    let claims = app.tokens.read(token).await.ok()?;
+    crate::telemetry::asked_by(&claims.sub);
+    Some(claims)
 }
 
 /// The token of an Authorization header.

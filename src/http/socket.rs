@@ -4,9 +4,9 @@
 //! socket has a bounded number of streams and an account a bounded number of sockets; one who takes nothing for ten
 //! seconds, or is silent for thirty, is closed; the end of the token is the end of the socket.
 
-use super::bearer;
 use super::graphql::Asked;
-use super::streams::{Session, did_not_begin, refusal, subscribe};
+use super::streams::{Counted, Of, Session, did_not_begin, refusal, subscribe};
+use super::{bearer, limits};
 use crate::app::App;
 use crate::limit::Bucket;
 use async_graphql::{Response as GraphqlResponse, ServerError};
@@ -18,7 +18,7 @@ use parterre_schema::TopLevelCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
@@ -39,8 +39,9 @@ const SILENT_MAX: Duration = Duration::from_secs(30);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Streams of one socket.
 const STREAMS_MAX: usize = 50;
-/// Sockets of one account in one process.
-const SOCKETS_MAX: usize = 50;
+
+/// When one who has too many open may try again.
+const FULL_RETRY: Duration = Duration::from_secs(5);
 
 /// A close code and its reason.
 type Close = (u16, &'static str);
@@ -58,52 +59,18 @@ const SUBSCRIBER_EXISTS: Close = (4409, "Subscriber already exists");
 const TOO_MANY_INITS: Close = (4429, "Too many initialisation requests");
 const TOO_MANY_SOCKETS: Close = (4429, "Too many sockets of this account");
 
-/// How many sockets each account has open in this process.
-#[derive(Clone, Debug, Default)]
-pub struct OpenSockets {
-    accounts: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-/// One socket of an account, counted until it is dropped.
-struct Counted {
-    of: OpenSockets,
-    account: String,
-}
-
-impl OpenSockets {
-    fn count(&self, account: &str) -> Option<Counted> {
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = accounts.entry(account.to_owned()).or_default();
-        if *open >= SOCKETS_MAX {
-            return None;
-        }
-        *open += 1;
-        Some(Counted { of: self.clone(), account: account.to_owned() })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut accounts = self.of.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = accounts.get_mut(&self.account) {
-            *open -= 1;
-            if *open == 0 {
-                accounts.remove(&self.account);
-            }
-        }
-    }
-}
-
-pub(super) fn open(app: App, upgrade: WebSocketUpgrade) -> Response {
+pub(super) fn open(app: App, upgrade: WebSocketUpgrade, address: IpAddr) -> Response {
+    let Some(counted) = app.open_streams.count(Of::Address(address)) else { return limits::refuse(FULL_RETRY) };
     let upgrade = upgrade
         .protocols([PROTOCOL])
         .read_buffer_size(4 * 1024)
         .max_message_size(MESSAGE_MAX)
         .max_frame_size(FRAME_MAX);
     upgrade.on_upgrade(move |socket| async move {
-        let _open = Gauge::more();
+        let _open = (Gauge::more(), counted);
         let mut connection = Connection {
             app,
+            address,
             socket,
             session: None,
             streams: SelectAll::new(),
@@ -177,6 +144,7 @@ struct Active {
 
 struct Connection {
     app: App,
+    address: IpAddr,
     socket: WebSocket,
     session: Option<(Session, Option<Counted>, Option<Instant>)>,
     streams: SelectAll<BoxStream<'static, Brought>>,
@@ -267,7 +235,10 @@ impl Connection {
         };
         let session = Session::of(&self.app, claims.as_deref()).await.map_err(|_| Ended::Close(TRY_LATER))?;
         let counted = match &session.account {
-            Some(account) => Some(self.app.open_sockets.count(account).ok_or(Ended::Close(TOO_MANY_SOCKETS))?),
+            Some(account) => {
+                let counted = self.app.open_streams.count(Of::Account(account.clone()));
+                Some(counted.ok_or(Ended::Close(TOO_MANY_SOCKETS))?)
+            }
             None => None,
         };
         let good_until = session.good_for.map(|good_for| Instant::now() + good_for);
@@ -287,13 +258,14 @@ impl Connection {
             let message = format!("a socket has at most {STREAMS_MAX} streams: complete one, or open another socket");
             return self.refuse(&id, &[refusal(TopLevelCode::RateLimited, message)]).await;
         }
-        if let (Some(limiter), Some(account)) = (&self.app.limiter, &session.account)
-            && limiter.take(&[Bucket::Account(account.clone())]).await.is_err()
+        let whose = session.account.clone().map_or(Bucket::Address(self.address), Bucket::Account);
+        if let Some(limiter) = &self.app.limiter
+            && limiter.take(&[whose]).await.is_err()
         {
             let error = refusal(TopLevelCode::RateLimited, "too many requests, wait a moment");
             return self.refuse(&id, &[error]).await;
         }
-        let stream = match subscribe(&self.app, session, asked) {
+        let stream = match subscribe(&self.app, session, asked).await {
             Ok(stream) => stream,
             Err(error) => return self.refuse(&id, &[error]).await,
         };

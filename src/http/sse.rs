@@ -4,8 +4,9 @@
 //! Source: PROTOCOL.md of the graphql-sse project.
 
 use super::graphql::{Asked, AskedByGet, read_body};
-use super::streams::{Session, did_not_begin, refusal, subscribe};
-use super::{claims, origin};
+use super::limits::PeerAddress;
+use super::streams::{Counted, Of, Session, did_not_begin, refusal, subscribe};
+use super::{claims, limits, origin};
 use crate::app::App;
 use crate::auth::Claims;
 use async_graphql::ServerError;
@@ -18,31 +19,49 @@ use futures_util::{Stream, StreamExt};
 use parterre_schema::TopLevelCode;
 use serde_json::json;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// When one who has too many open may try again.
+const FULL_RETRY: Duration = Duration::from_secs(5);
 /// How often a comment keeps a silent stream alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
 
-pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
+pub(super) async fn post(
+    State(app): State<App>,
+    PeerAddress(address): PeerAddress,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
-        Ok(asked) => open(app, headers, claims, asked).await,
+        Ok(asked) => open(app, headers, (claims, address), asked).await,
         Err((status, code, message)) => refuse(status, &[refusal(code, message)]),
     }
 }
 
-pub(super) async fn get(State(app): State<App>, headers: HeaderMap, Query(asked): Query<AskedByGet>) -> Response {
+pub(super) async fn get(
+    State(app): State<App>,
+    PeerAddress(address): PeerAddress,
+    headers: HeaderMap,
+    Query(asked): Query<AskedByGet>,
+) -> Response {
     match Asked::try_from(asked) {
         Ok(asked) => {
             let claims = claims(&app, &headers).await;
-            open(app, headers, claims, asked).await
+            open(app, headers, (claims, address), asked).await
         }
         Err(message) => refuse(StatusCode::BAD_REQUEST, &[refusal(TopLevelCode::BadUserInput, message)]),
     }
 }
 
-async fn open(app: App, headers: HeaderMap, claims: Option<Arc<Claims>>, asked: Asked) -> Response {
+async fn open(
+    app: App,
+    headers: HeaderMap,
+    (claims, address): (Option<Arc<Claims>>, IpAddr),
+    asked: Asked,
+) -> Response {
     if !origin::is_allowed(&app.config, &headers) {
         return refuse(StatusCode::FORBIDDEN, &[refusal(TopLevelCode::Forbidden, origin::REFUSED)]);
     }
@@ -59,11 +78,16 @@ async fn open(app: App, headers: HeaderMap, claims: Option<Arc<Claims>>, asked: 
         let error = refusal(TopLevelCode::ServiceUnavailable, "the database does not answer, try again in a moment");
         return refuse(StatusCode::SERVICE_UNAVAILABLE, &[error]);
     };
+    let account = session.account.clone().map(Of::Account);
+    let counted: Option<Vec<Counted>> =
+        [Some(Of::Address(address)), account].into_iter().flatten().map(|of| app.open_streams.count(of)).collect();
+    let Some(counted) = counted else { return limits::refuse(FULL_RETRY) };
     // What is wrong with the operation is told in the stream, which is then complete.
-    let responses = subscribe(&app, &session, asked).unwrap_or_else(|error| {
+    let responses = subscribe(&app, &session, asked).await.unwrap_or_else(|error| {
         futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(vec![error]))).boxed()
     });
     let ended = async move {
+        let _open = counted;
         let expired = async {
             match session.good_for {
                 Some(good_for) => tokio::time::sleep(good_for).await,

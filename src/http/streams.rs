@@ -1,18 +1,72 @@
 //! What a subscription is, whichever way it is asked for: judged by the guard, run for whoever asks, until its token ends.
 
-use super::graphql::{Asked, code_of, prepare, with_code};
+use super::graphql::{Asked, judge, prepare, with_code};
 use super::viewer;
 use crate::app::App;
 use crate::auth::Claims;
-use crate::graphql::guard;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Data, Response, ServerError};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use parterre_schema::TopLevelCode;
 use sea_orm::DbErr;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// How many sockets and event streams each account and each address has open in this process.
+#[derive(Clone, Debug, Default)]
+pub struct OpenStreams {
+    open: Arc<Mutex<HashMap<Of, usize>>>,
+}
+
+/// Whose are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Of {
+    Account(String),
+    /// A school or an office may be one.
+    Address(IpAddr),
+}
+
+/// One of them, counted until it is dropped.
+pub(super) struct Counted {
+    all: OpenStreams,
+    of: Of,
+}
+
+/// Open at once of one account, in one process.
+const ACCOUNT_MAX: usize = 50;
+/// Open at once of one address, in one process.
+const ADDRESS_MAX: usize = 500;
+
+impl OpenStreams {
+    pub(super) fn count(&self, of: Of) -> Option<Counted> {
+        let max = match of {
+            Of::Account(_) => ACCOUNT_MAX,
+            Of::Address(_) => ADDRESS_MAX,
+        };
+        let mut all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = all.entry(of.clone()).or_default();
+        if *open >= max {
+            return None;
+        }
+        *open += 1;
+        Some(Counted { all: self.clone(), of })
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut all = self.all.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = all.get_mut(&self.of) {
+            *open -= 1;
+            if *open == 0 {
+                all.remove(&self.of);
+            }
+        }
+    }
+}
 
 /// Who asks, and until when.
 #[derive(Clone)]
@@ -37,16 +91,13 @@ impl Session {
 }
 
 /// Begins a subscription, or says why not.
-pub(super) fn subscribe(
+pub(super) async fn subscribe(
     app: &App,
     session: &Session,
     asked: Asked,
 ) -> Result<BoxStream<'static, Response>, ServerError> {
-    let asked = asked.check().map_err(|message| refusal(TopLevelCode::BadUserInput, message))?;
-    let Some(query) = asked.query else { return Err(refusal(TopLevelCode::BadUserInput, "a query is needed")) };
-    let operation_name = asked.operation_name.filter(|name| !name.is_empty());
-    let accepted = guard::accept(&query, operation_name.as_deref(), asked.variables.as_ref())
-        .map_err(|error| refusal(code_of(&error), error.to_string()))?;
+    let mut asked = asked.check().map_err(|message| refusal(TopLevelCode::BadUserInput, message))?;
+    let (query, accepted) = judge(app, &mut asked).await.map_err(|(_, code, message)| refusal(code, message))?;
     if accepted.kind != OperationType::Subscription {
         return Err(refusal(TopLevelCode::BadUserInput, "send queries and mutations over HTTP, to /graphql"));
     }

@@ -4,11 +4,14 @@
 
 use super::read_bytes;
 use crate::app::App;
+use crate::booking::BookingError;
 use crate::config::Secret;
+use crate::telemetry::carry;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use hmac::{Hmac, KeyInit, Mac};
+use sea_orm::DbErr;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -30,7 +33,14 @@ pub(super) async fn receive(State(app): State<App>, headers: HeaderMap, body: Bo
     let Some(id) = payload.get("id").and_then(serde_json::Value::as_str).map(str::to_owned) else {
         return StatusCode::BAD_REQUEST;
     };
-    match app.services.bookings.save_webhook(&id, payload).await {
+    let bookings = app.services.bookings.clone();
+    // In a task of its own: a provider who hangs up does not cancel it half way.
+    let saved = app.tasks.spawn(carry(async move { bookings.save_webhook(&id, payload).await }));
+    let saved = match saved.await {
+        Ok(saved) => saved,
+        Err(error) => Err(BookingError::Database(DbErr::Custom(error.to_string()))),
+    };
+    match saved {
         Ok(new) => {
             if !new {
                 metrics::counter!("parterre_webhooks_duplicate_total").increment(1);

@@ -1,0 +1,252 @@
+//! The edge beside GraphQL itself: caches, other pages, persisted queries, ids of requests, limits of the second stage.
+
+use crate::support::{Api, Setup, Stage, eventually};
+use parterre::config::Limits;
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn persisted_queries_are_asked_for_by_hash_and_kept_by_caches() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let url = format!("{}/graphql", stage.servers[0].url);
+    let query = "query($id: ID) { event(id: $id) { title } }";
+    let hash = hex::encode(Sha256::digest(query));
+    let extensions = |hash: &str| json!({ "persistedQuery": { "version": 1, "sha256Hash": hash } }).to_string();
+    let variables = json!({ "id": hall.event }).to_string();
+    let client = Client::new();
+    let get = |extra: Vec<(&'static str, String)>, known: Option<String>, token: Option<String>| {
+        let mut request = client.get(&url).query(&[("variables", &variables)]).query(&extra);
+        if let Some(known) = known {
+            request = request.header("if-none-match", known);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        async move { request.send().await.unwrap() }
+    };
+    let unknown = get(vec![("extensions", extensions(&hash))], None, None).await;
+    assert_eq!(header(unknown.headers(), "cache-control"), "no-store");
+    let unknown: Value = unknown.json().await.unwrap();
+    assert_eq!(unknown["errors"][0]["message"], "PersistedQueryNotFound");
+    assert_eq!(unknown["errors"][0]["extensions"]["code"], "PERSISTED_QUERY_NOT_FOUND");
+    let wrong = get(vec![("extensions", extensions(&"0".repeat(64))), ("query", query.to_owned())], None, None).await;
+    assert_eq!(wrong.status(), 400);
+    let registered = get(vec![("extensions", extensions(&hash)), ("query", query.to_owned())], None, None).await;
+    assert_eq!(registered.status(), 200);
+    let by_hash = get(vec![("extensions", extensions(&hash))], None, None).await;
+    assert_eq!(header(by_hash.headers(), "cache-control"), "public, max-age=2, stale-while-revalidate=5");
+    assert!(header(by_hash.headers(), "vary").contains("Authorization"));
+    let tag = header(by_hash.headers(), "etag").to_owned();
+    assert_eq!(by_hash.json::<Value>().await.unwrap()["data"]["event"]["title"], "Aida");
+    let same = get(vec![("extensions", extensions(&hash))], Some(format!("W/{tag}, \"x\"")), None).await;
+    assert_eq!(same.status(), 304);
+    assert_eq!(header(same.headers(), "etag"), tag);
+    assert_eq!(same.text().await.unwrap(), "");
+    let own = get(vec![("extensions", extensions(&hash))], None, stage.buyer("mina").token).await;
+    assert_eq!(header(own.headers(), "cache-control"), "private, no-cache");
+    let mutation = "mutation { releaseHold(input: { holdId: \"x\" }) { __typename } }";
+    let hash = hex::encode(Sha256::digest(mutation));
+    let body = json!({ "query": mutation, "extensions": { "persistedQuery": { "version": 1, "sha256Hash": hash } } });
+    client.post(&url).json(&body).send().await.unwrap();
+    assert_eq!(get(vec![("extensions", extensions(&hash))], None, None).await.status(), 405);
+    for bad in [json!({ "persistedQuery": { "version": 2, "sha256Hash": hash } }), json!({ "persistedQuery": 1 })] {
+        assert_eq!(get(vec![("extensions", bad.to_string())], None, None).await.status(), 400, "{bad}");
+    }
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_on_the_list_may_call_and_read_and_no_others() {
+    let stage = Stage::new().await;
+    let mut config = stage.config.clone();
+    config.allowed_origins = vec!["https://shop.example.com".to_owned()];
+    config.data = stage.folder.join("listed");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let server = crate::support::start(config, listener, false, shutdown.clone()).await;
+    let client = Client::new();
+    let preflight = async |origin: &str, path: &str| {
+        let request = client.request(Method::OPTIONS, format!("{}{path}", server.url)).header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization,content-type").send().await.unwrap()
+    };
+    for path in ["/graphql", "/graphql/stream"] {
+        let allowed = preflight("https://shop.example.com", path).await;
+        assert_eq!(allowed.status(), 200, "{path}");
+        assert_eq!(header(allowed.headers(), "access-control-allow-origin"), "https://shop.example.com");
+        assert!(header(allowed.headers(), "access-control-allow-headers").contains("authorization"));
+        assert_eq!(header(allowed.headers(), "access-control-max-age"), "600");
+        let refused = preflight("https://evil.example.com", path).await;
+        assert_eq!(header(refused.headers(), "access-control-allow-origin"), "");
+    }
+    let ask = async |origin: &str| {
+        let request = client.post(format!("{}/graphql", server.url)).header("origin", origin);
+        request.json(&json!({ "query": "{ __typename }" })).send().await.unwrap()
+    };
+    let answer = ask("https://shop.example.com").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(answer.headers(), "access-control-allow-origin"), "https://shop.example.com");
+    assert!(header(answer.headers(), "access-control-expose-headers").contains("retry-after"));
+    assert!(header(answer.headers(), "vary").contains("origin"));
+    let refused = ask("https://evil.example.com").await;
+    assert_eq!(refused.status(), 403);
+    assert_eq!(refused.json::<Value>().await.unwrap()["errors"][0]["extensions"]["code"], "FORBIDDEN");
+    shutdown.cancel();
+    server.app.drain(std::time::Duration::from_secs(10)).await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_seats_costs_as_many_as_there_are() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(100, 100, |_| {}).await;
+    let ask = async |fields: &str| {
+        let query = format!("query($event: ID!) {{ seatMap(eventId: $event) {{ sections {{ {fields} }} }} }}");
+        stage.stranger().ask(&query, json!({ "event": hall.event })).await
+    };
+    let statuses = ask("statuses").await;
+    assert!(statuses["extensions"]["cost"]["requested"].as_u64().unwrap() < 10, "{}", statuses["extensions"]);
+    let few = ask("seats { seatId status }").await;
+    assert_eq!(few["extensions"]["cost"]["requested"], 10_000 * 2 + 3);
+    assert_eq!(few["data"]["seatMap"]["sections"][0]["seats"].as_array().unwrap().len(), 10_000);
+    let many = ask("seats { seatId status label row number x }").await;
+    assert_eq!(many["errors"][0]["extensions"]["code"], "QUERY_TOO_COMPLEX", "{many}");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_has_an_id_that_its_caller_can_choose_and_finds_in_the_answer() {
+    let stage = Stage::new().await;
+    let client = Client::new();
+    let ask = async |id: Option<&str>| -> Response {
+        let mut request = client.get(format!("{}/healthz", stage.servers[0].url));
+        if let Some(id) = id {
+            request = request.header("x-request-id", id);
+        }
+        request.send().await.unwrap()
+    };
+    assert_eq!(header(ask(Some("shop-17")).await.headers(), "x-request-id"), "shop-17");
+    assert_eq!(header(ask(None).await.headers(), "x-request-id").len(), 32);
+    assert_ne!(header(ask(Some("a b")).await.headers(), "x-request-id"), "a b");
+    stage.finish().await;
+}
+
+async fn answer_to(api: &Api, query: &str, variables: Value) -> (u16, Option<u64>, Value) {
+    let request = Client::new().post(format!("{}/graphql", api.url)).bearer_auth(api.token.as_ref().unwrap());
+    let answer = request.json(&json!({ "query": query, "variables": variables })).send().await.unwrap();
+    let retry = answer.headers().get("retry-after").map(|value| value.to_str().unwrap().parse().unwrap());
+    (answer.status().as_u16(), retry, answer.json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_holds_and_releases_all_the_time_or_tries_card_after_card_has_to_wait() {
+    for redis in [false, true] {
+        let stage = Stage::with(Setup { redis, limits: Limits::On, ..Setup::default() }).await;
+        let hall = stage.hall(1, 10, |_| {}).await;
+        let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
+        let hold = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id } userErrors { code } } }";
+        let mut held = Value::Null;
+        let mut limited = None;
+        for n in 0..30 {
+            let input = json!({ "eventId": hall.event, "idempotencyKey": n.to_string(), "seatIds": ["A-1"] });
+            let (status, retry, answer) = answer_to(&mina, hold, json!({ "input": input })).await;
+            if status == 429 {
+                limited = Some((retry, answer));
+                break;
+            }
+            held = answer["data"]["holdSeats"]["hold"]["id"].clone();
+            assert!(held.is_string(), "{answer}");
+            mina.must("releaseHold", json!({ "holdId": held }), "__typename").await;
+        }
+        let (retry, answer) = limited.expect("churn is limited");
+        assert!(retry.unwrap() >= 1);
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "RATE_LIMITED", "{answer}");
+        assert!(answer["errors"][0]["extensions"]["retryAfterMs"].as_u64().unwrap() <= 2_000);
+        // Releasing is never refused, and others go on.
+        mina.must("releaseHold", json!({ "holdId": held }), "__typename").await;
+        let held = leo.hold(&hall.event, "k", &["A-2"]).await["hold"]["id"].clone();
+        let checkout = "mutation($input: CheckoutInput!) { checkout(input: $input) { userErrors { code } } }";
+        let mut limited = None;
+        for n in 0..20 {
+            let method = "pm_card_chargeDeclined";
+            let input = json!({ "holdId": held, "idempotencyKey": n.to_string(), "paymentMethod": method });
+            let (status, _, answer) = answer_to(&leo, checkout, json!({ "input": input })).await;
+            if status == 429 {
+                limited = Some(n);
+                break;
+            }
+            assert_eq!(answer["data"]["checkout"]["userErrors"][0]["code"], "PAYMENT_DECLINED", "{answer}");
+        }
+        assert!((5..15).contains(&limited.expect("card testing is limited")), "{limited:?}");
+        stage.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_has_so_many_holds_over_all_events_and_a_lost_reply_is_found_all_the_same() {
+    for redis in [false, true] {
+        let stage = Stage::with(Setup { redis, limits: Limits::On, ..Setup::default() }).await;
+        let mut halls = Vec::new();
+        for _ in 0..11 {
+            halls.push(stage.club(10, |_| {}).await);
+        }
+        let mina = stage.buyer("mina");
+        let input = |n: usize| {
+            let tier = &halls[n].tiers[0].1;
+            json!({ "eventId": halls[n].event, "idempotencyKey": "k", "admissions": [{ "tierId": tier, "quantity": 1 }] })
+        };
+        let mut holds = Vec::new();
+        for n in 0..10 {
+            holds.push(mina.must("holdSeats", input(n), "hold { id }").await["hold"]["id"].clone());
+        }
+        let refused = mina.mutate("holdSeats", input(10), "hold { id }").await;
+        assert_eq!(refused["userErrors"][0]["code"], "LIMIT_EXCEEDED", "{refused}");
+        assert_eq!(refused["userErrors"][0]["limit"], 10);
+        let replayed = mina.must("holdSeats", input(3), "replayed hold { id }").await;
+        assert_eq!((&replayed["replayed"], &replayed["hold"]["id"]), (&json!(true), &holds[3]));
+        mina.must("releaseHold", json!({ "holdId": holds[0] }), "__typename").await;
+        eventually("a buyer's own bucket has filled up", || async {
+            let held = mina.try_ask(
+                "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id } } }",
+                json!({ "input": input(10) }),
+            );
+            held.await.unwrap()["data"]["holdSeats"]["hold"]["id"].is_string().then_some(())
+        })
+        .await;
+        stage.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_has_so_many_event_streams_open() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let token = stage.buyer("mina").token.unwrap();
+    let client = Client::new();
+    let query = "subscription($event: ID!) { seatMapChanged(eventId: $event) { __typename } }";
+    let open = async || {
+        let request = client.post(format!("{}/graphql/stream", stage.servers[0].url)).bearer_auth(&token);
+        let request = request.header("accept", "text/event-stream");
+        let body = json!({ "query": query, "variables": { "event": hall.event } });
+        request.json(&body).send().await.unwrap()
+    };
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        let stream = open().await;
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    let refused = open().await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.headers()["retry-after"], "5");
+    drop(streams);
+    eventually("closed ones do not count", || async { (open().await.status() == 200).then_some(()) }).await;
+    stage.finish().await;
+}
