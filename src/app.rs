@@ -197,6 +197,7 @@ impl App {
         };
         let schema = schema(services.clone(), config.answers_introspection());
         let tokens = Tokens::new(&config)?;
+        let documents = Documents::new(config.answers_introspection());
         Ok(Self {
             config: Arc::new(config),
             db,
@@ -206,7 +207,7 @@ impl App {
             tasks,
             limiter,
             open_streams: OpenStreams::default(),
-            documents: Documents::default(),
+            documents,
             persisted: PersistedQueries::default(),
             mailer,
             shutdown,

@@ -48,7 +48,7 @@ async fn before_execution() -> anyhow::Result<()> {
     let config = default_config();
     let tokens = Tokens::new(&config)?;
     let token = issue(&config, &Person::buyer("mina"), Duration::from_hours(1))?;
-    let documents = Documents::default();
+    let documents = Documents::new(false);
     let query = "query($id: ID!) { event(id: $id) { title startsAt venue { name city } priceZones { name price { amount currency } } } seatMap(eventId: $id) { version sections { name statuses } } }";
     let variables = json!({ "id": "evt_1" });
     tokens.read(&token).await?;

@@ -15,6 +15,7 @@ pub mod config;
 pub mod db;
 pub mod dev;
 pub mod discovery;
+pub mod doctor;
 pub mod graphql;
 pub mod http;
 pub mod input;

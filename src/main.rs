@@ -50,7 +50,11 @@ enum Command {
     /// Measure a server on a private PostgreSQL and Redis
     Bench,
     /// Print the GraphQL schema
-    Schema,
+    Schema(SchemaArgs),
+    /// Look whether everything that a server needs is there, and say what to do where it is not
+    Doctor(Config),
+    /// Whether the server on this machine is ready, for containers
+    Healthcheck(Config),
     /// Print a token signed with the development secret
     Token(TokenArgs),
     /// Organizations
@@ -66,6 +70,13 @@ enum Command {
     /// Print the address of the private PostgreSQL of `dev`
     #[command(hide = true)]
     DatabaseUrl,
+}
+
+#[derive(Args)]
+struct SchemaArgs {
+    /// Print the table of error codes instead
+    #[arg(long)]
+    errors: bool,
 }
 
 #[derive(Args)]
@@ -177,7 +188,39 @@ struct WithServicesArgs {
     command: Vec<String>,
 }
 
+/// Settings that may be given as a file, by `NAME_FILE`: orchestrators hand secrets over so.
+const SECRETS: [&str; 8] = [
+    "DATABASE_URL",
+    "REDIS_URL",
+    "JWT_SECRET",
+    "TICKET_SECRET",
+    "ADMISSION_SECRET",
+    "STRIPE_SECRET_KEY",
+    "STRIPE_WEBHOOK_SECRETS",
+    "SMTP_URL",
+];
+
+/// Starts over with the secrets that were given as files in the environment; comes back if there are none.
+fn read_secret_files() -> anyhow::Result<()> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1));
+    let mut found = false;
+    for name in SECRETS {
+        let by_file = format!("{name}_FILE");
+        let Some(path) = std::env::var_os(&by_file) else { continue };
+        anyhow::ensure!(std::env::var_os(name).is_none(), "{name} and {by_file} are both set: unset one");
+        let secret = std::fs::read_to_string(&path)
+            .with_context(|| format!("{by_file} names {}, which can't be read", path.display()))?;
+        command.env(name, secret.trim_end_matches(['\r', '\n'])).env_remove(by_file);
+        found = true;
+    }
+    if found { Err(std::os::unix::process::CommandExt::exec(&mut command).into()) } else { Ok(()) }
+}
+
 fn main() -> ExitCode {
+    if let Err(error) = read_secret_files() {
+        return fail(&error);
+    }
     parterre::install_crypto();
     telemetry::init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -222,7 +265,10 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Audit(config) => return audit(&config).await,
         Command::Payments(PaymentsArgs { what }) => review(what).await?,
         Command::Bench => parterre::bench::run().await?,
-        Command::Schema => print!("{}", graphql::sdl()),
+        Command::Schema(SchemaArgs { errors: true }) => print!("{}", graphql::error_table()),
+        Command::Schema(SchemaArgs { errors: false }) => print!("{}", graphql::sdl()),
+        Command::Doctor(config) => return Ok(doctor(&config).await),
+        Command::Healthcheck(config) => parterre::doctor::is_ready(&config).await.map_err(anyhow::Error::msg)?,
         Command::Token(args) => println!("{}", token(&args)?),
         Command::Org(OrgArgs { what: OrgCommand::Create { name, config } }) => {
             let app = App::build(*config, CancellationToken::new()).await?;
@@ -301,6 +347,18 @@ async fn review(what: PaymentsCommand) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the command line's own answer")]
+async fn doctor(config: &Config) -> ExitCode {
+    let findings = parterre::doctor::examine(config).await;
+    for finding in &findings {
+        match &finding.told {
+            Ok(told) => println!("ok       {:<17} {told}", finding.what),
+            Err(told) => println!("problem  {:<17} {told}", finding.what),
+        }
+    }
+    if findings.iter().all(|finding| finding.told.is_ok()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// What is in flight gets a minute.

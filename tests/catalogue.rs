@@ -296,7 +296,7 @@ async fn bad_input_is_named_by_its_field_and_writes_nothing() {
     }
     let overflow =
         acme.ask("mutation { createEvent(input: { holdSeconds: 99999999999 }) { __typename } }", json!({})).await;
-    assert_eq!(overflow["errors"][0]["extensions"]["code"], "BAD_USER_INPUT", "{overflow}");
+    assert_eq!(overflow["errors"][0]["extensions"]["code"], "GRAPHQL_VALIDATION_FAILED", "{overflow}");
     let after = stage.number("SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM hold) + (SELECT count(*) FROM layout) + (SELECT count(*) FROM venue)").await;
     assert_eq!(before, after, "nothing was written");
     stage.finish().await;

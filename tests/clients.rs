@@ -3,6 +3,7 @@
 use crate::support::Stage;
 use std::path::Path;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 async fn run(command: &mut Command, what: &str) {
     let output = command.current_dir("tests/clients").output().await.unwrap_or_else(|error| {
@@ -12,19 +13,38 @@ async fn run(command: &mut Command, what: &str) {
     assert!(output.status.success(), "{what}:\n{}\n{}", told(&output.stdout), told(&output.stderr));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clients_that_people_use_work_without_a_special_case() {
-    if !Path::new("tests/clients/node_modules/.package-lock.json").exists() {
-        run(Command::new("npm").args(["ci", "--no-fund", "--no-audit"]), "npm ci").await;
-    }
-    let stage = Stage::new().await;
-    let hall = stage.hall(1, 6, |_| {}).await;
+/// Runs a file of tests, with what it needs in the environment.
+async fn node_tests(file: &str, environment: &[(&str, &str)]) {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let install = async || {
+        if !Path::new("tests/clients/node_modules/.package-lock.json").exists() {
+            run(Command::new("npm").args(["ci", "--no-fund", "--no-audit"]), "npm ci").await;
+        }
+    };
+    INSTALLED.get_or_init(install).await;
     let mut suite = Command::new("node");
     suite
-        .args(["--test", "--test-reporter=spec", "--test-timeout=20000", "--test-force-exit", "suite.mjs"])
-        .env("URL_HTTP", &stage.servers[0].url)
-        .env("EVENT", &hall.event)
-        .env("SECRET", stage.config.jwt_secret.expose());
-    run(&mut suite, "the clients' suite").await;
+        .args(["--test", "--test-reporter=spec", "--test-timeout=20000", "--test-force-exit", file])
+        .envs(environment.iter().copied());
+    run(&mut suite, file).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_documents_are_answered_as_by_the_reference_implementation() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 1, |_| {}).await;
+    let query = "query($id: ID!) { venue(id: $id) { id version name city countryCode timeZone latitude longitude } }";
+    let venue = stage.stranger().data(query, serde_json::json!({ "id": hall.venue })).await["venue"].to_string();
+    node_tests("corpus.mjs", &[("URL_HTTP", &stage.servers[0].url), ("VENUE", &venue)]).await;
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clients_that_people_use_work_without_a_special_case() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 6, |_| {}).await;
+    let secret = stage.config.jwt_secret.expose();
+    let environment = [("URL_HTTP", stage.servers[0].url.as_str()), ("EVENT", &hall.event), ("SECRET", secret)];
+    node_tests("suite.mjs", &environment).await;
     stage.finish().await;
 }

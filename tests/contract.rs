@@ -89,3 +89,53 @@ fn every_public_field_is_described() {
     }
     assert!(silent.is_empty(), "without a description: {silent:?}");
 }
+
+/// The text between two marks of the README.
+fn marked<'a>(text: &'a str, mark: &str) -> &'a str {
+    let (_, rest) = text.split_once(&format!("<!-- {mark} -->\n")).unwrap();
+    rest.split_once(&format!("<!-- /{mark} -->")).unwrap().0
+}
+
+#[test]
+fn the_readmes_table_of_error_codes_is_the_codes_own() {
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    let table = parterre::graphql::error_table();
+    assert!(marked(&readme, "errors") == table, "stale: paste `parterre schema --errors`:\n{table}");
+    assert_eq!(table.lines().count(), 2 + 17 + 11, "one line a code:\n{table}");
+    assert!(
+        table.lines().skip(2).all(|line| line.split('|').nth(3).is_some_and(|meaning| meaning.len() > 10)),
+        "{table}"
+    );
+}
+
+/// Dashboards and alerts that ask for what nobody tells stay empty for ever.
+#[test]
+fn every_metric_of_the_dashboard_and_the_alerts_is_recorded() {
+    fn sources(folder: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut source = String::new();
+    sources(std::path::Path::new("src"), &mut source);
+    let (mut asked, mut unknown) = (0, Vec::new());
+    for file in ["docs/operation/dashboard.json", "docs/operation/alerts.yaml"] {
+        let text = std::fs::read_to_string(file).unwrap();
+        for word in
+            text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| word.starts_with("parterre_"))
+        {
+            let name = ["_bucket", "_sum", "_count"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+            asked += 1;
+            if !source.contains(&format!("!(\"{name}\"")) {
+                unknown.push(name.to_owned());
+            }
+        }
+    }
+    assert!(asked > 50, "{asked}");
+    assert!(unknown.is_empty(), "{unknown:?}");
+}

@@ -13,6 +13,7 @@ mod support;
 
 mod access;
 mod audit;
+mod authorization;
 mod calloff;
 mod catalogue;
 mod clients;

@@ -38,6 +38,13 @@ pub async fn down(db: &DatabaseConnection) -> Result<(), DbErr> {
     locked(db, Direction::Down).await
 }
 
+/// How many migrations are not applied.
+pub async fn pending(db: &DatabaseConnection) -> Result<usize, DbErr> {
+    // Before the first there is no table of those that were.
+    let applied = Migrator::get_applied_migrations(db).await.map_or(0, |applied| applied.len());
+    Ok(Migrator::migrations().len().saturating_sub(applied))
+}
+
 enum Direction {
     Up,
     Down,

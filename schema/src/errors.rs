@@ -41,49 +41,58 @@ pub enum UserErrorCode {
     Overloaded,
 }
 
-/// `errors[].extensions.code` of a failed document or field: only ever one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopLevelCode {
-    /// The document is not GraphQL.
-    ParseFailed,
-    /// The document does not fit the schema.
-    ValidationFailed,
-    /// An argument or a variable is malformed or out of range.
-    BadUserInput,
-    /// A valid token is needed.
-    Unauthenticated,
-    /// This Origin may not connect.
-    Forbidden,
-    /// The document asks for more than the limits allow.
-    TooComplex,
-    /// No document is stored under this hash: send it along once.
-    PersistedQueryNotFound,
-    /// Too many requests. `retryAfterMs` says when to try again.
-    RateLimited,
-    /// The search index is being rebuilt. Everything else works.
-    SearchUnavailable,
-    /// A part of the system does not answer. `retryAfterMs` says when to try again.
-    ServiceUnavailable,
-    /// Our fault. `traceId` names it in our logs.
-    Internal,
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $name:ident = $word:literal,)*) => {
+        /// `errors[].extensions.code` of a failed document or field: only ever one of these.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum TopLevelCode {
+            $($(#[doc = $doc])* $name,)*
+        }
+
+        impl TopLevelCode {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The word on the wire.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)*
+                }
+            }
+
+            /// What it means and what to do.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($doc),*),)*
+                }
+            }
+        }
+    };
 }
 
-impl TopLevelCode {
-    /// The word on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ParseFailed => "GRAPHQL_PARSE_FAILED",
-            Self::ValidationFailed => "GRAPHQL_VALIDATION_FAILED",
-            Self::BadUserInput => "BAD_USER_INPUT",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-            Self::Forbidden => "FORBIDDEN",
-            Self::TooComplex => "QUERY_TOO_COMPLEX",
-            Self::PersistedQueryNotFound => "PERSISTED_QUERY_NOT_FOUND",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::SearchUnavailable => "SEARCH_UNAVAILABLE",
-            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
-            Self::Internal => "INTERNAL",
-        }
-    }
+codes! {
+    /// The document is not GraphQL.
+    ParseFailed = "GRAPHQL_PARSE_FAILED",
+    /// The document does not fit the schema.
+    ValidationFailed = "GRAPHQL_VALIDATION_FAILED",
+    /// An argument or a variable is malformed or out of range.
+    BadUserInput = "BAD_USER_INPUT",
+    /// A valid token is needed.
+    Unauthenticated = "UNAUTHENTICATED",
+    /// This Origin may not connect.
+    Forbidden = "FORBIDDEN",
+    /// The document asks for more than the limits allow.
+    TooComplex = "QUERY_TOO_COMPLEX",
+    /// No document is stored under this hash: send it along once.
+    PersistedQueryNotFound = "PERSISTED_QUERY_NOT_FOUND",
+    /// Too many requests. `retryAfterMs` says when to try again.
+    RateLimited = "RATE_LIMITED",
+    /// The search index is being rebuilt. Everything else works.
+    SearchUnavailable = "SEARCH_UNAVAILABLE",
+    /// A part of the system does not answer. `retryAfterMs` says when to try again.
+    ServiceUnavailable = "SERVICE_UNAVAILABLE",
+    /// Our fault. `traceId` names it in our logs.
+    Internal = "INTERNAL",
 }

@@ -162,6 +162,7 @@ impl Bookings {
         &self,
         request: &CheckoutRequest,
     ) -> Result<Result<(BookingId, bool), CheckoutRefusal>, BookingError> {
+        let started = Instant::now();
         let provider_up = self.provider.is_up();
         let made = match repeating(|| store::checkout(&self.db, request, provider_up)).await? {
             Ok(made) => made,
@@ -183,6 +184,7 @@ impl Bookings {
             drop(tokio::time::timeout_at(deadline, driven).await);
         }
         self.wait_for_outcome(made.booking, deadline).await?;
+        metrics::histogram!("parterre_checkout_seconds").record(started.elapsed());
         Ok(Ok((made.booking, made.replayed)))
     }
 

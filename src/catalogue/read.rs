@@ -237,6 +237,24 @@ impl Catalogue {
         Ok(rows.into_iter().map(|row| (row.event_id, row.remaining)).collect())
     }
 
+    /// What is left of the events that are on sale now, the newest sales first, at most so many.
+    pub async fn stock(&self, at_most: i64) -> Result<Vec<(EventId, i64)>, DbErr> {
+        #[derive(FromQueryResult)]
+        struct Row {
+            id: EventId,
+            remaining: i64,
+        }
+        let rows = Row::find_by_statement(sql!(
+            "SELECT event.id, (SELECT coalesce(sum(remaining), 0)::bigint FROM event_counter WHERE event_id = event.id) AS remaining
+             FROM event WHERE state = 'PUBLISHED' AND on_sale_at <= clock_timestamp() AND off_sale_at > clock_timestamp()
+             ORDER BY on_sale_at DESC LIMIT $1",
+            at_most
+        ))
+        .all(self.db.pool())
+        .await?;
+        Ok(rows.into_iter().map(|row| (row.id, row.remaining)).collect())
+    }
+
     /// The organization of a name; made if `create` says so.
     pub async fn organization_named(&self, name: &str, create: bool) -> Result<Option<OrganizationId>, DbErr> {
         if create {

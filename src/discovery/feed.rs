@@ -64,6 +64,13 @@ impl Indexer {
         Self { discovery, writer: None }
     }
 
+    /// Up to where the index has read, if there is one.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        let cursor = self.discovery.index()?.cursor().ok()??;
+        serde_json::from_str::<Cursor>(&cursor).ok().map(|cursor| cursor.position)
+    }
+
     /// Reads on in the outbox, or builds a new index if there is none to go on with.
     pub async fn pass(&mut self) -> Result<Pass, IndexError> {
         self.discovery.reopen();

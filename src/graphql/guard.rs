@@ -2,6 +2,7 @@
 //! parsed (the parser recurses on the stack), then size, depth and aliases by one walk that visits each fragment once.
 //! What passed is kept; its cost is judged for each request, with its variables, by the same walk.
 
+use super::validity::{Fitting, Judge};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{
     DocumentOperations, ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet,
@@ -56,9 +57,24 @@ pub enum Refused {
     /// It does not fit together.
     #[error("{0}")]
     Validation(String),
+    /// It does not fit the schema.
+    #[error("the document does not fit the schema")]
+    Invalid(Vec<Flaw>),
+    /// Its variables do not fit.
+    #[error("{0}")]
+    Variables(String),
     /// It asks for too much.
     #[error("{0}")]
     TooComplex(String),
+}
+
+/// What is wrong with a document, and where: line and column, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// For people.
+    pub message: String,
+    /// In the document.
+    pub locations: Vec<(usize, usize)>,
 }
 
 /// A document with the one operation that is to run.
@@ -97,7 +113,17 @@ struct Parsed {
 /// Documents that passed, so that those who ask the same again are answered sooner.
 #[derive(Clone, Debug)]
 pub struct Documents {
-    parsed: moka::sync::Cache<(String, Option<String>), Arc<Parsed>>,
+    judge: Judge,
+    kept: moka::sync::Cache<Asked, Arc<Kept>>,
+}
+
+/// A document and the operation of it that is to run.
+type Asked = (String, Option<String>);
+
+#[derive(Debug)]
+struct Kept {
+    parsed: Parsed,
+    fitting: Fitting,
 }
 
 /// Bytes of documents kept. Parsed they take about ten times as much.
@@ -105,14 +131,15 @@ const KEPT_BYTES: u64 = 4 * 1024 * 1024;
 /// Longer documents are not kept.
 const KEPT_MAX: usize = 16 * 1024;
 
-impl Default for Documents {
-    fn default() -> Self {
-        let weight = |key: &(String, Option<String>), _: &Arc<Parsed>| u32::try_from(key.0.len()).unwrap_or(u32::MAX);
-        Self { parsed: moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build() }
-    }
-}
-
 impl Documents {
+    /// None yet. Names that were meant are suggested or not.
+    #[must_use]
+    pub fn new(suggests: bool) -> Self {
+        let weight = |key: &Asked, _: &Arc<Kept>| u32::try_from(key.0.len()).unwrap_or(u32::MAX);
+        let kept = moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build();
+        Self { judge: Judge::new(suggests), kept }
+    }
+
     /// Judges a document with its variables and selects its operation.
     pub fn accept(
         &self,
@@ -120,16 +147,18 @@ impl Documents {
         operation_name: Option<&str>,
         variables: Option<&Json>,
     ) -> Result<Accepted, Refused> {
-        if text.len() > KEPT_MAX {
-            return parse(text, operation_name)?.judge(variables);
-        }
         let key = (text.to_owned(), operation_name.map(str::to_owned));
-        if let Some(parsed) = self.parsed.get(&key) {
-            return parsed.judge(variables);
-        }
-        let parsed = Arc::new(parse(text, operation_name)?);
-        self.parsed.insert(key, Arc::clone(&parsed));
-        parsed.judge(variables)
+        let kept = if let Some(kept) = self.kept.get(&key) {
+            kept
+        } else {
+            let kept = Arc::new(Kept { parsed: parse(text, operation_name)?, fitting: self.judge.fit(text)? });
+            if text.len() <= KEPT_MAX {
+                self.kept.insert(key, Arc::clone(&kept));
+            }
+            kept
+        };
+        self.judge.fit_variables(&kept.fitting, operation_name, variables)?;
+        kept.parsed.judge(variables)
     }
 }
 
@@ -458,11 +487,7 @@ mod tests {
     use super::*;
 
     fn accept(text: &str, operation_name: Option<&str>, variables: Option<&Json>) -> Result<Accepted, Refused> {
-        let documents = Documents::default();
-        let first = documents.accept(text, operation_name, variables);
-        let again = documents.accept(text, operation_name, variables);
-        assert_eq!(first.as_ref().map(|first| first.cost), again.as_ref().map(|again| again.cost), "kept or not");
-        first
+        parse(text, operation_name)?.judge(variables)
     }
 
     fn refused(text: &str) -> Refused {

@@ -13,6 +13,7 @@ mod objects;
 mod payloads;
 mod query;
 mod subscription;
+mod validity;
 
 pub use loaders::Loaders;
 
@@ -31,8 +32,9 @@ use async_graphql::{Context, Schema};
 use errors::Failure;
 use guard::Accepted;
 use parterre_entity::{EventId, OrganizationId};
-use parterre_schema::{Kind, LocalId, parse_node_id};
+use parterre_schema::{Kind, LocalId, TopLevelCode, parse_node_id};
 use sea_orm::DbErr;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -86,8 +88,10 @@ pub fn schema(services: Services, introspection: bool) -> ApiSchema {
         .data(loaders)
         .register_output_type::<objects::Node>()
         .register_output_type::<errors::UserError>();
+    // The guard has judged every document already, to the letter.
+    builder = builder.validation_mode(async_graphql::ValidationMode::Fast);
     if !introspection {
-        builder = builder.disable_introspection().disable_suggestions();
+        builder = builder.disable_introspection();
     }
     builder.finish()
 }
@@ -125,6 +129,31 @@ pub fn sdl() -> String {
         lines.pop();
     }
     lines.join("\n") + "\n"
+}
+
+/// Every code that a client may meet, as a table for people: generated, so that it can't be out of date.
+#[must_use]
+pub fn error_table() -> String {
+    let mut table = "| code | where | what it means |\n|---|---|---|\n".to_owned();
+    let sdl = sdl();
+    let codes = sdl.split_once("enum UserErrorCode {").and_then(|(_, rest)| rest.split_once('}'));
+    let mut meaning = String::new();
+    for line in codes.map_or("", |(codes, _)| codes).lines().map(str::trim) {
+        match line {
+            "" => {}
+            "\"\"\"" => {}
+            code if code.chars().all(|c| c.is_ascii_uppercase() || c == '_') => {
+                writeln!(table, "| `{code}` | `userErrors` | {meaning} |").ok();
+                meaning.clear();
+            }
+            text if meaning.is_empty() => meaning.push_str(text),
+            text => meaning.extend([" ", text]),
+        }
+    }
+    for code in TopLevelCode::ALL {
+        writeln!(table, "| `{}` | `errors` | {} |", code.as_str(), code.meaning().trim()).ok();
+    }
+    table
 }
 
 /// A field that may be null and may fail: the failure stays at the field.

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::cost_of;
 use crate::graphql::errors::Failure;
-use crate::graphql::guard::{self, Accepted, Refused};
+use crate::graphql::guard::{self, Accepted, Flaw, Refused};
 use crate::limit::Bucket;
 use crate::telemetry::carry;
 use async_graphql::parser::types::OperationType;
@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use parterre_schema::TopLevelCode;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Bytes of an ordinary body.
@@ -82,11 +82,60 @@ impl TryFrom<AskedByGet> for Asked {
 }
 
 /// Why a request is refused.
-pub(super) type Refusal = (StatusCode, TopLevelCode, String);
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// Of a client that wants statuses to mean something.
+    pub(super) status: StatusCode,
+    pub(super) code: TopLevelCode,
+    pub(super) flaws: Vec<Flaw>,
+    /// Whether it is about the document or its variables: with `application/json` such are told with 200.
+    about_document: bool,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, code: TopLevelCode, message: impl Into<String>) -> Self {
+        let flaws = vec![Flaw { message: message.into(), locations: Vec::new() }];
+        Self { status, code, flaws, about_document: false }
+    }
+
+    pub(super) fn about_document(self) -> Self {
+        Self { about_document: true, ..self }
+    }
+
+    /// As errors of GraphQL.
+    pub(super) fn errors(&self) -> Vec<Value> {
+        let error = |flaw: &Flaw| {
+            let mut error = json!({ "message": flaw.message, "extensions": { "code": self.code.as_str() } });
+            if let (false, Some(fields)) = (flaw.locations.is_empty(), error.as_object_mut()) {
+                let locations = flaw.locations.iter().map(|(line, column)| json!({ "line": line, "column": column }));
+                fields.insert("locations".to_owned(), locations.collect());
+            }
+            error
+        };
+        self.flaws.iter().map(error).collect()
+    }
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        let code = match refused {
+            Refused::Syntax(_) => TopLevelCode::ParseFailed,
+            Refused::Validation(_) | Refused::Invalid(_) => TopLevelCode::ValidationFailed,
+            Refused::Variables(_) => TopLevelCode::BadUserInput,
+            Refused::TooComplex(_) => TopLevelCode::TooComplex,
+        };
+        let message = refused.to_string();
+        let refusal = Self::new(StatusCode::BAD_REQUEST, code, message).about_document();
+        match refused {
+            Refused::Invalid(flaws) => Self { flaws, ..refusal },
+            _ => refusal,
+        }
+    }
+}
 
 /// Reads a request's body, of a size that its sender may send.
 pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body: Body) -> Result<Asked, Refusal> {
-    let bad = |status, message: String| (status, TopLevelCode::BadUserInput, message);
+    let bad = |status, message: String| Refusal::new(status, TopLevelCode::BadUserInput, message);
     if !is_json(headers) {
         return Err(bad(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json".to_owned()));
     }
@@ -110,7 +159,7 @@ pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body
 pub(super) async fn post(State(app): State<App>, headers: HeaderMap, body: Body) -> Response {
     let accept = Accept::of(&headers);
     if !origin::is_allowed(&app.config, &headers) {
-        return accept.refuse(&(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED.to_owned()));
+        return accept.refuse(&Refusal::new(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED));
     }
     let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
@@ -128,7 +177,7 @@ pub(super) async fn get(
 ) -> Response {
     let accept = Accept::of(&headers);
     if !origin::is_allowed(&app.config, &headers) {
-        return accept.refuse(&(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED.to_owned()));
+        return accept.refuse(&Refusal::new(StatusCode::FORBIDDEN, TopLevelCode::Forbidden, origin::REFUSED));
     }
     if let Ok(upgrade) = upgrade {
         return socket::open(app, upgrade, address);
@@ -137,7 +186,7 @@ pub(super) async fn get(
     let public = claims.is_none();
     match Asked::try_from(asked) {
         Ok(asked) => cache::keep(&headers, public, run(app, accept, claims, asked, true).await).await,
-        Err(message) => accept.refuse(&(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message)),
+        Err(message) => accept.refuse(&Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message)),
     }
 }
 
@@ -145,14 +194,13 @@ pub(super) async fn get(
 pub(super) async fn judge(app: &App, asked: &mut Asked) -> Result<(String, Accepted), Refusal> {
     let query = app.persisted.document(asked)?;
     let operation_name = asked.operation_name.as_deref().filter(|name| !name.is_empty());
-    let bad = |refused: Refused| (StatusCode::BAD_REQUEST, code_of(&refused), refused.to_string());
-    let mut accepted = app.documents.accept(&query, operation_name, asked.variables.as_ref()).map_err(bad)?;
+    let mut accepted = app.documents.accept(&query, operation_name, asked.variables.as_ref())?;
     if !accepted.maps.is_empty() {
         accepted.cost = cost_of(&app.services, &accepted).await.map_err(|_| {
-            let message = "the database does not answer, try again in a moment".to_owned();
-            (StatusCode::SERVICE_UNAVAILABLE, TopLevelCode::ServiceUnavailable, message)
+            let message = "the database does not answer, try again in a moment";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, TopLevelCode::ServiceUnavailable, message)
         })?;
-        guard::check_cost(accepted.cost).map_err(bad)?;
+        guard::check_cost(accepted.cost)?;
     }
     Ok((query, accepted))
 }
@@ -170,14 +218,15 @@ async fn run(
     };
     match accepted.kind {
         OperationType::Mutation if by_get => {
-            let message = "send mutations by POST".to_owned();
-            let mut response = accept.refuse(&(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, message));
+            let message = "send mutations by POST";
+            let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, TopLevelCode::BadUserInput, message);
+            let mut response = accept.refuse(&refusal);
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return response;
         }
         OperationType::Subscription => {
             let message = "subscribe over WebSocket (graphql-transport-ws) at this address, or at /graphql/stream";
-            return accept.refuse(&(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message.to_owned()));
+            return accept.refuse(&Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message));
         }
         OperationType::Query | OperationType::Mutation => {}
     }
@@ -219,15 +268,6 @@ pub(super) fn prepare(query: String, accepted: Accepted, variables: Option<serde
     request
 }
 
-/// The code of a document's refusal.
-pub(super) const fn code_of(refused: &Refused) -> TopLevelCode {
-    match refused {
-        Refused::Syntax(_) => TopLevelCode::ParseFailed,
-        Refused::Validation(_) => TopLevelCode::ValidationFailed,
-        Refused::TooComplex(_) => TopLevelCode::TooComplex,
-    }
-}
-
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
@@ -255,17 +295,10 @@ impl Accept {
         }
     }
 
-    fn refuse(self, (status, code, message): &Refusal) -> Response {
-        let body = json!({ "errors": [{ "message": message, "extensions": { "code": code.as_str() } }] });
-        // With application/json a document's own errors are told with 200.
-        let about_document = matches!(
-            code,
-            TopLevelCode::ParseFailed
-                | TopLevelCode::ValidationFailed
-                | TopLevelCode::TooComplex
-                | TopLevelCode::PersistedQueryNotFound
-        );
-        let status = if about_document && matches!(self, Self::Json) { StatusCode::OK } else { *status };
+    fn refuse(self, refusal: &Refusal) -> Response {
+        let body = json!({ "errors": refusal.errors() });
+        let ok = refusal.about_document && matches!(self, Self::Json);
+        let status = if ok { StatusCode::OK } else { refusal.status };
         (status, [(header::CONTENT_TYPE, self.content_type())], body.to_string()).into_response()
     }
 

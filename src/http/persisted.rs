@@ -34,7 +34,7 @@ struct Persisted {
 impl PersistedQueries {
     /// The document that is asked for, by itself or by its hash.
     pub(super) fn document(&self, asked: &mut Asked) -> Result<String, Refusal> {
-        let bad = |message: &str| (StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message.to_owned());
+        let bad = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message);
         let query = asked.query.take();
         let named = asked.extensions.as_mut().and_then(|extensions| extensions.get_mut("persistedQuery"));
         let Some(named) = named.map(serde_json::Value::take).filter(|named| !named.is_null()) else {
@@ -53,8 +53,8 @@ impl PersistedQueries {
             Some(_) => Err(bad("sha256Hash is not the hash of the query")),
             // The message is what clients of this protocol look for.
             None => self.documents.get(&named.sha256_hash).map(|document| document.to_string()).ok_or_else(|| {
-                let message = "PersistedQueryNotFound".to_owned();
-                (StatusCode::BAD_REQUEST, TopLevelCode::PersistedQueryNotFound, message)
+                let code = TopLevelCode::PersistedQueryNotFound;
+                Refusal::new(StatusCode::BAD_REQUEST, code, "PersistedQueryNotFound").about_document()
             }),
         }
     }

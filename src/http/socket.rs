@@ -267,7 +267,7 @@ impl Connection {
         }
         let stream = match subscribe(&self.app, session, asked).await {
             Ok(stream) => stream,
-            Err(error) => return self.refuse(&id, &[error]).await,
+            Err(errors) => return self.refuse(&id, &errors).await,
         };
         let serial = self.next_serial;
         self.next_serial += 1;

@@ -5,7 +5,7 @@
 
 use super::graphql::{Asked, AskedByGet, read_body};
 use super::limits::PeerAddress;
-use super::streams::{Counted, Of, Session, did_not_begin, refusal, subscribe};
+use super::streams::{Counted, Of, Session, did_not_begin, refusal, server_errors, subscribe};
 use super::{claims, limits, origin};
 use crate::app::App;
 use crate::auth::Claims;
@@ -37,7 +37,7 @@ pub(super) async fn post(
     let claims = claims(&app, &headers).await;
     match read_body(&headers, claims.as_deref(), body).await {
         Ok(asked) => open(app, headers, (claims, address), asked).await,
-        Err((status, code, message)) => refuse(status, &[refusal(code, message)]),
+        Err(refused) => refuse(refused.status, &server_errors(&refused)),
     }
 }
 
@@ -83,8 +83,8 @@ async fn open(
         [Some(Of::Address(address)), account].into_iter().flatten().map(|of| app.open_streams.count(of)).collect();
     let Some(counted) = counted else { return limits::refuse(FULL_RETRY) };
     // What is wrong with the operation is told in the stream, which is then complete.
-    let responses = subscribe(&app, &session, asked).await.unwrap_or_else(|error| {
-        futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(vec![error]))).boxed()
+    let responses = subscribe(&app, &session, asked).await.unwrap_or_else(|errors| {
+        futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(errors))).boxed()
     });
     let ended = async move {
         let _open = counted;

@@ -1,11 +1,12 @@
 //! What a subscription is, whichever way it is asked for: judged by the guard, run for whoever asks, until its token ends.
 
-use super::graphql::{Asked, judge, prepare, with_code};
+use super::graphql::{Asked, Refusal, judge, prepare, with_code};
 use super::viewer;
 use crate::app::App;
 use crate::auth::Claims;
+use crate::graphql::guard::Flaw;
 use async_graphql::parser::types::OperationType;
-use async_graphql::{Data, Response, ServerError};
+use async_graphql::{Data, Pos, Response, ServerError};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use parterre_schema::TopLevelCode;
@@ -95,19 +96,47 @@ pub(super) async fn subscribe(
     app: &App,
     session: &Session,
     asked: Asked,
-) -> Result<BoxStream<'static, Response>, ServerError> {
-    let mut asked = asked.check().map_err(|message| refusal(TopLevelCode::BadUserInput, message))?;
-    let (query, accepted) = judge(app, &mut asked).await.map_err(|(_, code, message)| refusal(code, message))?;
+) -> Result<BoxStream<'static, Response>, Vec<ServerError>> {
+    let mut asked = asked.check().map_err(|message| vec![refusal(TopLevelCode::BadUserInput, message)])?;
+    let (query, accepted) = judge(app, &mut asked).await.map_err(|refused| server_errors(&refused))?;
     if accepted.kind != OperationType::Subscription {
-        return Err(refusal(TopLevelCode::BadUserInput, "send queries and mutations over HTTP, to /graphql"));
+        return Err(vec![refusal(TopLevelCode::BadUserInput, "send queries and mutations over HTTP, to /graphql")]);
     }
     let request = prepare(query, accepted, asked.variables);
     let stream = app.schema.execute_stream_with_session_data(request, Arc::clone(&session.data));
-    let coded = |mut response: Response| {
+    let counted = Running::more();
+    let coded = move |mut response: Response| {
+        let _running = &counted;
         response.errors = response.errors.into_iter().map(with_code).collect();
         response
     };
     Ok(stream.map(coded).boxed())
+}
+
+/// A subscription that is running, for the metrics.
+struct Running;
+
+impl Running {
+    fn more() -> Self {
+        metrics::gauge!("parterre_subscriptions_running").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        metrics::gauge!("parterre_subscriptions_running").decrement(1.0);
+    }
+}
+
+/// Errors as streams carry them.
+pub(super) fn server_errors(refused: &Refusal) -> Vec<ServerError> {
+    let error = |flaw: &Flaw| {
+        let mut error = refusal(refused.code, flaw.message.clone());
+        error.locations = flaw.locations.iter().map(|(line, column)| Pos { line: *line, column: *column }).collect();
+        error
+    };
+    refused.flaws.iter().map(error).collect()
 }
 
 /// An error with its code.

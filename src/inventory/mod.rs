@@ -116,6 +116,10 @@ impl Inventory {
                 Ok(Answer::Held { hold, replayed: true })
             }
             Outcome::Refused(refusal) => {
+                if let Refusal::SeatsUnavailable(conflicts) | Refusal::SoldOut(conflicts) = &refusal {
+                    let count = u64::try_from(conflicts.len().max(1)).unwrap_or(u64::MAX);
+                    metrics::counter!("parterre_hold_conflicts_total").increment(count);
+                }
                 metrics::counter!("parterre_holds_total", "outcome" => "refused").increment(1);
                 Ok(Answer::Refused(refusal))
             }

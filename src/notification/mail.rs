@@ -58,6 +58,18 @@ impl Transport {
         Ok(config.mail_folder.clone().map(Self::Folder))
     }
 
+    /// Whether messages could be sent, without sending one.
+    pub async fn test(&self) -> Result<String, String> {
+        match self {
+            Self::Smtp(server) => match server.test_connection().await {
+                Ok(true) => Ok("the mail server answers".to_owned()),
+                Ok(false) => Err("the mail server does not want to talk: look at SMTP_URL".to_owned()),
+                Err(error) => Err(format!("{error}: look at SMTP_URL")),
+            },
+            Self::Folder(folder) => Ok(format!("written to {}", folder.display())),
+        }
+    }
+
     pub(super) async fn send(&self, id: Uuid, message: &Message) -> Outcome {
         match self {
             Self::Smtp(server) => match tokio::time::timeout(SEND_WITHIN, server.send(message.clone())).await {

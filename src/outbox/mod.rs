@@ -6,10 +6,12 @@
 
 mod consumer;
 mod feed;
+mod lag;
 mod relay;
 
 pub use consumer::{Consumer, Progress, consume};
 pub use feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
+pub use lag::watch;
 pub use relay::Relay;
 
 use parterre_entity::EventId;

@@ -2,7 +2,7 @@
 
 use crate::db::Db;
 use crate::sql;
-use parterre_entity::{PaymentId, RefundId};
+use parterre_entity::{PaymentId, PaymentState, RefundId};
 use sea_orm::{DbErr, FromQueryResult};
 
 /// What is not settled.
@@ -16,6 +16,12 @@ pub struct Watched {
     pub in_review: i64,
     /// Refunds that have not arrived.
     pub refunds_open: i64,
+}
+
+#[derive(FromQueryResult)]
+struct State {
+    status: PaymentState,
+    payments: i64,
 }
 
 /// Counts what is not settled, for the metrics, and calls a person, by an error in the log, once about each payment
@@ -35,6 +41,17 @@ pub async fn watch(db: &Db, escalate_minutes: u32) -> Result<Watched, DbErr> {
     .one(db.pool())
     .await?
     .unwrap_or_default();
+    let states = State::find_by_statement(sql!(
+        "SELECT status, count(*) AS payments FROM payment
+         WHERE next_check_at IS NOT NULL OR status IN ('UNKNOWN', 'NEEDS_REVIEW') GROUP BY status"
+    ))
+    .all(db.pool())
+    .await?;
+    for state in PaymentState::ALL {
+        let found = states.iter().find(|row| row.status == *state).map_or(0, |row| row.payments);
+        let open = f64::from(i32::try_from(found).unwrap_or(i32::MAX));
+        metrics::gauge!("parterre_payments_open", "state" => state.as_str()).set(open);
+    }
     let gauge = |number: i64| f64::from(i32::try_from(number).unwrap_or(i32::MAX));
     metrics::gauge!("parterre_payments_unknown").set(gauge(watched.unknown));
     metrics::gauge!("parterre_payments_unknown_oldest_seconds").set(watched.unknown_oldest_seconds);

@@ -88,6 +88,18 @@ pub fn start(app: &App) {
         let db = db.clone();
         async move { crate::payment::watch(&db, minutes).await.map(|_| Next::Later) }
     });
+    let (db, catalogue) = (app.db.clone(), app.services.catalogue.clone());
+    run(app, ("gauges", Duration::from_secs(15), Wake::default()), move || {
+        let (db, catalogue) = (db.clone(), catalogue.clone());
+        async move {
+            crate::outbox::watch(&db, None).await?;
+            for (event, remaining) in catalogue.stock(STOCK_MAX).await? {
+                let left = f64::from(i32::try_from(remaining).unwrap_or(i32::MAX));
+                metrics::gauge!("parterre_event_remaining", "event" => event.to_string()).set(left);
+            }
+            Ok::<_, DbErr>(Next::Later)
+        }
+    });
     let (db, maps) = (app.db.clone(), app.services.seat_maps.clone());
     let begun = Instant::now();
     run(app, ("auditor", Duration::from_mins(1), Wake::default()), move || {
@@ -128,6 +140,9 @@ pub fn start_tidying(app: &App) {
     });
 }
 
+/// Events whose stock is told as a metric.
+const STOCK_MAX: i64 = 200;
+
 /// How far back reconciliation compares.
 const RECONCILED: chrono::Duration = chrono::Duration::hours(48);
 
@@ -160,6 +175,14 @@ async fn take_turn(db: &Db, name: &'static str, every: Duration) -> Result<bool,
 /// Starts the worker that keeps this process's search index: every server has its own.
 pub fn start_indexer(app: &App) {
     let indexer = Arc::new(tokio::sync::Mutex::new(Indexer::new(app.services.discovery.clone())));
+    let (behind, db) = (Arc::clone(&indexer), app.db.clone());
+    run(app, ("search_lag", Duration::from_secs(15), Wake::default()), move || {
+        let (behind, db) = (Arc::clone(&behind), db.clone());
+        async move {
+            let position = behind.lock().await.position().unwrap_or_default();
+            crate::outbox::watch(&db, Some(("search", position))).await.map(|()| Next::Later)
+        }
+    });
     run(app, ("search", Duration::from_millis(300), Wake::default()), move || {
         let indexer = Arc::clone(&indexer);
         async move {
