@@ -51,14 +51,18 @@ impl Judge {
                 None => Ok(Fitting { document }),
             },
             Err(failed) => {
-                let flaws = failed.errors.iter().take(FLAWS_MAX).map(|diagnostic| {
-                    let told = diagnostic.to_json();
-                    Flaw {
-                        message: self.suggest(told.message),
-                        locations: told.locations.iter().map(|at| (at.line, at.column)).collect(),
-                    }
-                });
-                Err(Refused::Invalid(flaws.collect()))
+                let flaw = |told: apollo_compiler::response::GraphQLError| Flaw {
+                    message: self.suggest(told.message),
+                    locations: told.locations.iter().map(|at| (at.line, at.column)).collect(),
+                };
+                let mut flaws: Vec<Flaw> = failed.errors.iter().map(|flawed| flaw(flawed.to_json())).collect();
+                // A selection of nothing but unknown fields looks empty: that says nothing new.
+                let says_new = |flaw: &Flaw| !flaw.message.ends_with("must have a subselection set");
+                if flaws.iter().any(says_new) {
+                    flaws.retain(says_new);
+                }
+                flaws.truncate(FLAWS_MAX);
+                Err(Refused::Invalid(flaws))
             }
         }
     }
@@ -156,7 +160,8 @@ mod tests {
     #[test]
     fn what_was_meant_is_suggested_only_if_that_is_wanted() {
         assert!(message(true, "{ venu(id: 1) { name } }").ends_with("did you mean `venue`?"));
-        assert!(message(true, "{ venue(id: 1) { nam } }").ends_with("did you mean `name`?"));
+        let nested = message(true, "{ venue(id: 1) { nam } }");
+        assert!(nested.ends_with("did you mean `name`?"), "{nested}");
         assert!(!message(true, "{ xyzzy }").contains("mean"));
         assert!(!message(false, "{ venu(id: 1) { name } }").contains("mean"));
     }
