@@ -16,6 +16,7 @@ mod audit;
 mod authorization;
 mod calloff;
 mod catalogue;
+mod choices;
 mod clients;
 mod connections;
 mod contract;

@@ -8,8 +8,8 @@ use parterre::booking::CheckoutRequest;
 use parterre::bus::Hint;
 use parterre::inventory::{Answer, HoldRequest, Refusal};
 use parterre::waiting::{
-    Admitted, Allowance, Clock, Departures, Gate, MemoryQueue, Parts, Place, Queue, QueueError, RedisQueue, TOKEN_LIFE,
-    WaitingRooms,
+    Admitted, Allowance, Clock, Departures, EntryError, Gate, MemoryQueue, Parts, Place, Queue, QueueError, RedisQueue,
+    TOKEN_LIFE, WaitingRooms,
 };
 use parterre_entity::{EventId, HoldId};
 use parterre_schema::{WaitingRoomStatus, parse_node_id};
@@ -386,14 +386,18 @@ impl Shopper {
             2 => {
                 // A seat that somebody may have.
                 let seat = i32::try_from(number % 500).unwrap();
-                let answer = self.rooms.hold(self.request("hot", vec![seat]), Some(&token)).await.unwrap();
-                match answer {
-                    Answer::Held { hold, .. } => {
+                match self.rooms.hold(self.request("hot", vec![seat]), Some(&token)).await {
+                    Ok(Answer::Held { hold, .. }) => {
                         free.lock().unwrap().retain(|other| *other != seat);
                         return self.pay(hold.row.id).await;
                     }
-                    Answer::Refused(Refusal::SeatsUnavailable(_)) => drop(refused.fetch_add(1, Ordering::Relaxed)),
-                    Answer::Refused(other) => panic!("{other:?}"),
+                    Ok(Answer::Refused(Refusal::SeatsUnavailable(_))) => {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(Answer::Refused(other)) => panic!("{other:?}"),
+                    // Time flies: the token has run out.
+                    Err(EntryError::AdmissionRequired) => return,
+                    Err(error) => panic!("{error}"),
                 }
             }
             _ => {}
@@ -409,10 +413,12 @@ impl Shopper {
             }
             let mut sorted = seats.clone();
             sorted.sort_unstable();
-            match self.rooms.hold(self.request(&format!("{sorted:?}"), sorted), Some(&token)).await.unwrap() {
-                Answer::Held { hold, .. } => return self.pay(hold.row.id).await,
+            match self.rooms.hold(self.request(&format!("{sorted:?}"), sorted), Some(&token)).await {
+                Ok(Answer::Held { hold, .. }) => return self.pay(hold.row.id).await,
+                Err(EntryError::AdmissionRequired) => return free.lock().unwrap().extend(seats),
+                Err(error) => panic!("{error}"),
                 // One of the two went to somebody who came for it.
-                Answer::Refused(Refusal::SeatsUnavailable(conflicts)) => {
+                Ok(Answer::Refused(Refusal::SeatsUnavailable(conflicts))) => {
                     let taken = |seat: &i32| {
                         conflicts.iter().any(|conflict| {
                             matches!(conflict, parterre::inventory::Conflict::Seat { seat: at, .. } if at == seat)
@@ -420,7 +426,7 @@ impl Shopper {
                     };
                     free.lock().unwrap().extend(seats.into_iter().filter(|seat| !taken(seat)));
                 }
-                Answer::Refused(other) => panic!("{other:?}"),
+                Ok(Answer::Refused(other)) => panic!("{other:?}"),
             }
         }
     }

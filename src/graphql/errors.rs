@@ -3,15 +3,17 @@
 #![expect(missing_docs, reason = "the derived interface has methods that nobody can document")]
 
 use super::objects::SeatConflict;
+use super::{Nullable, services};
 use crate::booking::{BookingError, CancelRefusal, CheckoutRefusal};
 use crate::catalogue::{CatalogueError, Layout};
 use crate::db::CommitError;
 use crate::discovery::DiscoveryError;
 use crate::input::Invalid;
+use crate::inventory::nearest;
 use crate::inventory::{Conflict, HoldError, LaneError, Refusal, ReleaseError};
 use crate::limit::TooOften;
 use crate::waiting::{EntryError, WaitingError};
-use async_graphql::{Error, ErrorExtensions, ID, Interface, Object};
+use async_graphql::{Context, Error, ErrorExtensions, ID, Interface, Object};
 use parterre_entity::{EventId, SeatState};
 use parterre_schema::scalars::{DateTime, Version};
 use parterre_schema::{LocalId, SeatStatus, TopLevelCode, UserErrorCode};
@@ -178,13 +180,6 @@ struct Common {
 user_errors! {
     /// A failure that needs no more than its code.
     BasicError {}
-    /// Seats or admissions that were in the way. Nothing was held.
-    SeatsUnavailableError {
-        /// Each seat or tier in the way, and when it may be free again.
-        conflicts: Vec<SeatConflict>,
-        /// Seats like those asked for that were free a moment ago.
-        alternative_seat_ids: Option<Vec<ID>>,
-    }
     /// The provider declined the payment method.
     PaymentDeclinedError {
         /// The provider's word for why.
@@ -206,6 +201,70 @@ user_errors! {
     RetryLaterError {
         /// Wait so long before.
         retry_after_ms: i32,
+    }
+}
+
+/// Seats or admissions that were in the way. Nothing was held.
+#[derive(Clone, Debug)]
+pub struct SeatsUnavailableError {
+    common: Common,
+    conflicts: Vec<SeatConflict>,
+    instead: Instead,
+}
+
+/// What to offer to one who did not get what was asked for.
+#[derive(Clone, Debug)]
+enum Instead {
+    /// Nothing.
+    Nothing,
+    /// These seats.
+    Seats(EventId, Vec<i32>),
+    /// The nearest seats like these that are free on the map, if anybody wants to know.
+    Like(EventId, Vec<i32>),
+}
+
+/// Seats or admissions that were in the way. Nothing was held.
+#[Object]
+impl SeatsUnavailableError {
+    /// What to switch on.
+    async fn code(&self) -> UserErrorCode {
+        self.common.code
+    }
+
+    /// For people: what is wrong and what to do.
+    async fn message(&self) -> &str {
+        &self.common.message
+    }
+
+    /// The path of the input at fault, from the argument on.
+    async fn field(&self) -> Option<&Vec<String>> {
+        self.common.field.as_ref()
+    }
+
+    /// Each seat or tier in the way, and when it may be free again.
+    async fn conflicts(&self) -> &Vec<SeatConflict> {
+        &self.conflicts
+    }
+
+    /// As many seats like those asked for, side by side, the nearest that were free a moment ago. Null: there are none.
+    async fn alternative_seat_ids(&self, ctx: &Context<'_>) -> Nullable<Vec<ID>> {
+        let found = async {
+            let (event, wanted) = match &self.instead {
+                Instead::Nothing => return Ok(None),
+                Instead::Seats(event, wanted) | Instead::Like(event, wanted) => (*event, wanted),
+            };
+            let Some(map) = services(ctx).seat_maps.of(event).await.map_err(Failure::from)? else { return Ok(None) };
+            let Some(layout) = map.layout.as_deref() else { return Ok(None) };
+            let seats = match &self.instead {
+                Instead::Like(..) => {
+                    let view = map.view();
+                    nearest(layout, &|seat| view.letter(seat) == Some('A'), wanted)
+                }
+                Instead::Nothing | Instead::Seats(..) => Some(wanted.clone()),
+            };
+            Ok::<_, Failure>(seats.map(|seats| seats.into_iter().map(|seat| ID(layout.seat_id(seat))).collect()))
+        };
+        found.await.map_err(Into::into).transpose()
     }
 }
 
@@ -263,13 +322,21 @@ impl UserError {
         Self::PaymentDeclined(PaymentDeclinedError { common, decline_code, hold_still_active })
     }
 
-    fn conflicts(code: UserErrorCode, message: &str, field: &[&str], conflicts: Vec<SeatConflict>) -> Self {
-        let common = common(code, message, field);
-        Self::SeatsUnavailable(SeatsUnavailableError { common, conflicts, alternative_seat_ids: None })
+    fn conflicts(
+        (code, message, field): (UserErrorCode, &str, &str),
+        conflicts: Vec<SeatConflict>,
+        instead: Instead,
+    ) -> Self {
+        let common = common(code, message, &["input", field]);
+        Self::SeatsUnavailable(SeatsUnavailableError { common, conflicts, instead })
     }
 
-    /// Why a hold was refused.
-    pub(super) fn refused_hold(refusal: Refusal, event: EventId, layout: Option<&Layout>) -> Self {
+    /// Why a hold of these seats was refused.
+    pub(super) fn refused_hold(
+        refusal: Refusal,
+        (event, wanted): (EventId, Vec<i32>),
+        layout: Option<&Layout>,
+    ) -> Self {
         let shown =
             |conflicts: Vec<Conflict>| conflicts.into_iter().map(|conflict| shown(conflict, event, layout)).collect();
         match refusal {
@@ -289,15 +356,28 @@ impl UserError {
                 })
             }
             Refusal::SeatsUnavailable(conflicts) => Self::conflicts(
-                UserErrorCode::SeatsUnavailable,
-                "some of these seats are not free, nothing was held",
-                &["input", "seatIds"],
+                (UserErrorCode::SeatsUnavailable, "some of these seats are not free, nothing was held", "seatIds"),
                 shown(conflicts),
+                if wanted.is_empty() { Instead::Nothing } else { Instead::Like(event, wanted) },
+            ),
+            Refusal::SingleSeatLeft { alone, instead } => Self::conflicts(
+                (
+                    UserErrorCode::SingleSeatLeft,
+                    "this would leave a single seat between others, which this event does not allow: take the one beside too, or other seats",
+                    "seatIds",
+                ),
+                shown(
+                    alone
+                        .into_iter()
+                        .map(|seat| Conflict::Seat { seat, status: SeatState::Available, free_at: None })
+                        .collect(),
+                ),
+                Instead::Seats(event, instead),
             ),
             Refusal::SoldOut(conflicts) => {
                 let field = if conflicts.is_empty() { "bestAvailable" } else { "admissions" };
                 let message = "too few are left, nothing was held";
-                Self::conflicts(UserErrorCode::SoldOut, message, &["input", field], shown(conflicts))
+                Self::conflicts((UserErrorCode::SoldOut, message, field), shown(conflicts), Instead::Nothing)
             }
             Refusal::TooLarge => Self::basic(UserErrorCode::InvalidInput, "the total is too large", &["input"]),
         }
@@ -461,7 +541,8 @@ impl From<CatalogueError> for Refused {
             CatalogueError::Stale { current } => Self::User(UserError::stale(current)),
             CatalogueError::SeatsTaken(conflicts) => {
                 // Without the layout at hand seats are named by number; the mutation names them by id.
-                Self::User(UserError::refused_hold(Refusal::SeatsUnavailable(conflicts), EventId::default(), None))
+                let nowhere = (EventId::default(), Vec::new());
+                Self::User(UserError::refused_hold(Refusal::SeatsUnavailable(conflicts), nowhere, None))
             }
             CatalogueError::Database(cause) => write_failed(cause),
             CatalogueError::Commit(cause) => commit(cause),

@@ -81,7 +81,7 @@ impl Mutation {
                     return Err(refused);
                 }
             };
-            let event = request.event;
+            let (event, seats) = (request.event, request.seats.clone());
             match services(ctx).waiting.hold(request, input.admission_token.as_deref()).await? {
                 Answer::Held { hold, replayed } => {
                     Ok(HoldSeatsPayload { hold: Some(Hold(hold)), replayed, user_errors: Vec::new() })
@@ -89,7 +89,9 @@ impl Mutation {
                 Answer::Refused(crate::inventory::Refusal::UnknownTier(tier)) => {
                     Err(unknown_tier(&input, event, tier).into())
                 }
-                Answer::Refused(refusal) => Err(UserError::refused_hold(refusal, event, layout.as_deref()).into()),
+                Answer::Refused(refusal) => {
+                    Err(UserError::refused_hold(refusal, (event, seats), layout.as_deref()).into())
+                }
             }
         };
         answer(held.await, HoldSeatsPayload::refused)
@@ -272,7 +274,7 @@ impl Mutation {
                         None => None,
                     };
                     let refusal = crate::inventory::Refusal::SeatsUnavailable(conflicts);
-                    Err(UserError::refused_hold(refusal, event, layout.as_deref()).into())
+                    Err(UserError::refused_hold(refusal, (event, Vec::new()), layout.as_deref()).into())
                 }
                 Err(error) => Err(error.into()),
             }

@@ -103,6 +103,7 @@ async fn attempt(db: &Db, requests: &[HoldRequest], candidates: Candidates) -> R
         tables.seats.values_mut().for_each(|row| row.status = SeatState::Available);
     }
     lock_tiers(&tx, requests, &mut tables).await?;
+    look_beside(&tx, requests, &mut tables).await?;
     // 4. What buyers have, and the time: in a statement that locks nothing, after the last lock.
     let now = count_what_buyers_have(&tx, requests, &mut tables).await?;
     reclaim_overdue_admissions(&tx, requests, &mut tables, now).await?;
@@ -158,6 +159,7 @@ async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Table
         hold_seconds: i32,
         max_seats_per_buyer: i32,
         currency: String,
+        forbid_single_seats: bool,
     }
     #[derive(FromQueryResult)]
     struct Price {
@@ -171,7 +173,8 @@ async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Table
         "WITH gates AS MATERIALIZED (
              SELECT pg_advisory_xact_lock_shared(hashtextextended(id::text, 0)) FROM unnest($1::uuid[]) AS wanted (id)),
          open AS MATERIALIZED (SELECT count(*) FROM gates)
-         SELECT event.id, state, on_sale_at, off_sale_at, hold_seconds, max_seats_per_buyer, currency
+         SELECT event.id, state, on_sale_at, off_sale_at, hold_seconds, max_seats_per_buyer, currency,
+                forbid_single_seats
          FROM open CROSS JOIN LATERAL (
              SELECT * FROM event WHERE event.id = ANY ($1) ORDER BY event.id FOR SHARE) AS event",
         ids.clone()
@@ -187,6 +190,7 @@ async fn lock_events(tx: &Transaction, requests: &[HoldRequest]) -> Result<Table
             hold_seconds: row.hold_seconds,
             max_seats_per_buyer: row.max_seats_per_buyer,
             currency: row.currency,
+            forbids_single_seats: row.forbid_single_seats,
         };
         tables.events.insert(row.id, event);
     }
@@ -313,6 +317,41 @@ async fn free_seats(
     .all(&**tx)
     .await?;
     Ok(rows.into_iter().map(|row| (row.event_id, row.seat_no)).collect())
+}
+
+/// Seats that look free, without a lock, of the sections in which requests may leave no seat alone. A neighbour that is
+/// taken meanwhile on another server may still be left so: nobody waits for the seats beside theirs.
+async fn look_beside(tx: &Transaction, requests: &[HoldRequest], tables: &mut Tables) -> Result<(), DbErr> {
+    #[derive(FromQueryResult)]
+    struct Row {
+        event_id: EventId,
+        seat_no: i32,
+    }
+    let mut sections: BTreeSet<(Uuid, i16)> = BTreeSet::new();
+    for request in requests {
+        let forbids = tables.events.get(&request.event).is_some_and(|event| event.forbids_single_seats);
+        if let Some(layout) = request.layout.as_ref().filter(|_| forbids && !is_known(request, tables)) {
+            let seats = request.seats.iter().filter_map(|seat| layout.seat(*seat));
+            sections.extend(seats.map(|seat| (request.event.0, seat.section)));
+        }
+    }
+    if sections.is_empty() {
+        return Ok(());
+    }
+    let (events, sections): (Vec<Uuid>, Vec<i16>) = sections.into_iter().unzip();
+    let rows = Row::find_by_statement(sql!(
+        "SELECT seat.event_id, seat.seat_no FROM unnest($1::uuid[], $2::smallint[]) AS wanted (event_id, section_no)
+         CROSS JOIN LATERAL (
+             SELECT event_id, seat_no FROM event_seat AS seat
+             WHERE seat.event_id = wanted.event_id AND seat.section_no = wanted.section_no
+               AND (status = 'AVAILABLE' OR (status = 'HELD' AND held_until <= clock_timestamp()))) AS seat",
+        events,
+        sections
+    ))
+    .all(&**tx)
+    .await?;
+    tables.open = rows.into_iter().map(|row| (row.event_id, row.seat_no)).collect();
+    Ok(())
 }
 
 #[derive(FromQueryResult)]

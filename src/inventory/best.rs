@@ -1,7 +1,8 @@
 //! Best available, as a person would choose: the best row first, side by side, near the middle, and no single seat left
 //! over where another choice exists. Pure.
 
-use crate::catalogue::Layout;
+use crate::catalogue::{Layout, Seat};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What the server is asked to choose.
@@ -117,6 +118,51 @@ fn orphans(is_free: &dyn Fn(i32) -> bool, run: &Range<i32>, candidate: &Range<i3
     u8::from(left) + u8::from(right)
 }
 
+/// Free seats that a pick would leave alone: beside it, and without a free neighbour any more.
+pub fn lonely(layout: &Layout, is_free: &dyn Fn(i32) -> bool, picked: &[i32]) -> Vec<i32> {
+    let left_free = |seat: &i32| is_free(*seat) && !picked.contains(seat);
+    let neighbours = |seat: i32| {
+        let before = seat.checked_sub(1).filter(|before| layout.seat(*before).is_some_and(|it| it.next == Some(seat)));
+        [before, layout.seat(seat).and_then(|seat| seat.next)].into_iter().flatten()
+    };
+    let beside: BTreeSet<i32> = picked.iter().flat_map(|seat| neighbours(*seat)).filter(left_free).collect();
+    beside.into_iter().filter(|seat| !neighbours(*seat).any(|other| left_free(&other))).collect()
+}
+
+/// As many neighbours of the same kind as were wanted, nearest to those, in their section: what to offer instead.
+pub fn nearest(layout: &Layout, is_free: &dyn Fn(i32) -> bool, wanted: &[i32]) -> Option<Vec<i32>> {
+    let seats: Vec<&Seat> = wanted.iter().filter_map(|seat| layout.seat(*seat)).collect();
+    let first = seats.first()?;
+    let want = Best {
+        quantity: i32::try_from(seats.len()).ok()?,
+        zones: Some(seats.iter().map(|seat| seat.zone).collect()),
+        sections: Some(vec![first.section]),
+        accessible: i32::try_from(seats.iter().filter(|seat| seat.accessible).count()).ok()?,
+        adjacent: true,
+    };
+    let centre = |seats: &[&Seat]| {
+        let count = f64::from(u32::try_from(seats.len().max(1)).unwrap_or(1));
+        let sum = seats.iter().fold((0.0, 0.0), |(x, y), seat| (x + seat.x, y + seat.y));
+        (sum.0 / count, sum.1 / count)
+    };
+    let (x, y) = centre(&seats);
+    let in_section =
+        rows(layout).filter(|row| layout.seat(row.start).is_some_and(|seat| seat.section == first.section));
+    let candidates = in_section.flat_map(|row| runs(layout, row)).flat_map(|run| {
+        (run.start..=run.end.saturating_sub(want.quantity)).map(move |start| start..start + want.quantity)
+    });
+    candidates
+        .filter(|candidate| fits(layout, is_free, &want, candidate.clone()))
+        .map(|candidate| {
+            let picked: Vec<i32> = candidate.collect();
+            let there = centre(&picked.iter().filter_map(|seat| layout.seat(*seat)).collect::<Vec<_>>());
+            let far = (there.0 - x).hypot(there.1 - y);
+            (lonely(layout, is_free, &picked).len(), far, picked)
+        })
+        .min_by(|a, b| (a.0.min(1), a.1).partial_cmp(&(b.0.min(1), b.1)).unwrap_or(std::cmp::Ordering::Equal))
+        .map(|(_, _, picked)| picked)
+}
+
 /// Rows in the layout's order: seats of one row are numbered one after the other.
 fn rows(layout: &Layout) -> impl Iterator<Item = Range<i32>> + '_ {
     ranges(layout, |a, b| a.section == b.section && a.row == b.row, 0..count(layout))
@@ -198,6 +244,30 @@ mod tests {
     fn a_gap_parts_neighbours() {
         let layout = hall(&["..|.."]);
         assert_eq!(choose(&layout, &free("x..x"), &want(2)), None);
+    }
+
+    #[test]
+    fn a_seat_is_left_alone_only_if_the_pick_made_it_so() {
+        let layout = hall(&["........", "..|.."]);
+        let alone = |picture: &str, picked: &[i32]| lonely(&layout, &free(picture), picked);
+        assert_eq!(alone("........ ....", &[1, 2]), [0]);
+        assert_eq!(alone("........ ....", &[2, 3]), Vec::<i32>::new(), "two are left at the side");
+        assert_eq!(alone("........ ....", &[0, 1]), Vec::<i32>::new());
+        assert_eq!(alone("xxx..xxx ....", &[3]), [4]);
+        assert_eq!(alone("x.x..... ....", &[4, 5]), [3], "not the one that was alone before");
+        assert_eq!(alone("........ ....", &[0, 2]), [1]);
+        assert_eq!(alone("........ ....", &[8]), [9], "a gap parts neighbours");
+        assert_eq!(alone("........ ....", &[8, 9]), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn the_nearest_like_seats_are_offered_instead() {
+        let layout = hall(&["........", "........", "w......."]);
+        let instead = |picture: &str, wanted: &[i32]| nearest(&layout, &free(picture), wanted);
+        assert_eq!(instead("...xx... ........ ........", &[3, 4]), Some(vec![11, 12]), "behind, not at the side");
+        assert_eq!(instead("xxxxxxxx xxxxxxxx .x..xxxx", &[3, 4]), Some(vec![18, 19]));
+        assert_eq!(instead("xxxxxxxx xxxxxxxx .xxxxxxx", &[3]), None, "an accessible one only for an accessible one");
+        assert_eq!(instead("xxxxxxxx xxxxxxxx ..xxxxxx", &[16, 17]), Some(vec![16, 17]));
     }
 
     proptest! {

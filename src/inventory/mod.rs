@@ -15,7 +15,7 @@ mod shift;
 mod stock;
 
 pub use batch::lock_quota;
-pub use best::Best;
+pub use best::{Best, nearest};
 pub use counters::TIERS;
 pub use holds::{HoldEvent, InvalidTransition, LockedHold, ReleaseError, lock, next, step};
 pub use lanes::{LaneError, Lanes};

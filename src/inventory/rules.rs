@@ -1,6 +1,6 @@
 //! Who gets what. Pure: no async, no database, no clock; time is an argument.
 
-use super::best::Best;
+use super::best::{self, Best};
 use crate::catalogue::Layout;
 use chrono::{DateTime, Duration, Utc};
 use parterre_entity::{EventId, EventState, HoldId, SeatState};
@@ -60,6 +60,8 @@ pub struct EventRow {
     pub max_seats_per_buyer: i32,
     /// Of every price.
     pub currency: String,
+    /// Whether a pick may not leave one seat alone.
+    pub forbids_single_seats: bool,
 }
 
 /// A seat as its locked row says.
@@ -111,6 +113,8 @@ pub struct Tables {
     pub had: HashMap<(EventId, String), i64>,
     /// Tiers to which overdue holds gave something back.
     pub reclaimed: BTreeSet<(EventId, i16)>,
+    /// Seats that look free, without a lock, of the sections in which no seat may be left alone.
+    pub open: BTreeSet<(EventId, i32)>,
     /// What a buyer's keys were used for.
     pub keys: HashMap<(EventId, String, String), (String, HoldId)>,
 }
@@ -154,6 +158,13 @@ pub enum Refusal {
     },
     /// Seats in the way, and tiers that are short.
     SeatsUnavailable(Vec<Conflict>),
+    /// The pick would leave seats alone, and others would not.
+    SingleSeatLeft {
+        /// Those seats.
+        alone: Vec<i32>,
+        /// A pick of as many that leaves none alone.
+        instead: Vec<i32>,
+    },
     /// Tiers that are short, or no seats for best available.
     SoldOut(Vec<Conflict>),
     /// The total can't be counted.
@@ -248,6 +259,9 @@ fn settle(
         return Err(Refusal::Limit { max: event.max_seats_per_buyer });
     }
     refuse_conflicts(request, tables, now)?;
+    if event.forbids_single_seats {
+        refuse_single_seats(request, tables)?;
+    }
     let chosen = match &request.best {
         Some(_) => pick(index, request, tables).ok_or_else(|| Refusal::SoldOut(Vec::new()))?,
         None => Vec::new(),
@@ -275,6 +289,30 @@ fn refuse_conflicts(request: &HoldRequest, tables: &Tables, now: DateTime<Utc>) 
         (true, true) => Ok(()),
         (true, false) => Err(Refusal::SoldOut(tiers)),
         (false, _) => Err(Refusal::SeatsUnavailable(seats.into_iter().chain(tiers).collect())),
+    }
+}
+
+/// Refuses a pick that leaves a seat alone, unless there is no other pick in its sections that does not.
+fn refuse_single_seats(request: &HoldRequest, tables: &Tables) -> Result<(), Refusal> {
+    let Some(layout) = request.layout.as_deref().filter(|_| !request.seats.is_empty()) else { return Ok(()) };
+    let is_free = |seat: i32| tables.open.contains(&(request.event, seat));
+    let alone = best::lonely(layout, &is_free, &request.seats);
+    if alone.is_empty() {
+        return Ok(());
+    }
+    let picked = || request.seats.iter().filter_map(|seat| layout.seat(*seat));
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let other = Best {
+        quantity: count(request.seats.len()),
+        zones: None,
+        sections: Some(picked().map(|seat| seat.section).collect()),
+        accessible: count(picked().filter(|seat| seat.accessible).count()),
+        adjacent: true,
+    };
+    let none_alone = |seats: &Vec<i32>| best::lonely(layout, &is_free, seats).is_empty();
+    match best::choose(layout, &is_free, &other).filter(none_alone) {
+        Some(instead) => Err(Refusal::SingleSeatLeft { alone, instead }),
+        None => Ok(()),
     }
 }
 
@@ -310,6 +348,7 @@ fn grant(
             row.status = SeatState::Held;
             row.held_until = Some(deadline);
         }
+        tables.open.remove(&(request.event, *seat));
     }
     for (tier, quantity) in &request.tiers {
         if let Some(row) = tables.tiers.get_mut(&(request.event, *tier)) {
@@ -344,6 +383,7 @@ mod tests {
                 hold_seconds: 60,
                 max_seats_per_buyer: 4,
                 currency: "EUR".into(),
+                forbids_single_seats: false,
             };
             tables.events.insert(event, row);
             tables.zone_prices.insert((event, 0), 2_500);

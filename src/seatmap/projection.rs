@@ -60,6 +60,17 @@ pub struct View {
     pub tiers: Vec<(i16, i32)>,
 }
 
+impl View {
+    /// What a seat shows.
+    #[must_use]
+    pub fn letter(&self, seat: i32) -> Option<char> {
+        self.sections.iter().find_map(|section| {
+            let at = usize::try_from(seat.checked_sub(section.first)?).ok()?;
+            section.letters.as_bytes().get(at).map(|letter| char::from(*letter))
+        })
+    }
+}
+
 /// One event's map.
 #[derive(Debug)]
 pub struct Projection {
