@@ -9,7 +9,7 @@ use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::guard::Documents;
 use crate::graphql::{ApiSchema, Services, schema};
-use crate::http::{OpenStreams, PersistedQueries};
+use crate::http::{OpenStreams, PackedMaps, PersistedQueries};
 use crate::inventory::Inventory;
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
@@ -44,6 +44,8 @@ pub struct App {
     pub open_streams: OpenStreams,
     /// Documents that passed the guard.
     pub documents: Documents,
+    /// Seat maps as HTTP serves them.
+    pub packed_maps: PackedMaps,
     /// Documents by their hashes.
     pub persisted: PersistedQueries,
     /// Sends messages to buyers, if there is where to.
@@ -208,6 +210,7 @@ impl App {
             limiter,
             open_streams: OpenStreams::default(),
             documents,
+            packed_maps: PackedMaps::default(),
             persisted: PersistedQueries::default(),
             mailer,
             shutdown,

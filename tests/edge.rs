@@ -122,6 +122,61 @@ async fn a_list_of_seats_costs_as_many_as_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_map_is_served_packed_and_cacheable_and_changes_its_tag_with_its_version() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 6, |_| {}).await;
+    let draft = parterre_draft(&hall.organizer, &hall.venue, hall.layout.as_deref()).await;
+    let client = Client::new();
+    let url = |event: &str| format!("{}/events/{event}/seat-map", stage.servers[0].url);
+    let get = async |query: &str, headers: &[(&str, &str)]| -> Response {
+        let request = client.get(format!("{}{query}", url(&hall.event)));
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).send().await.unwrap()
+    };
+    let first = get("", &[]).await;
+    let tag = header(first.headers(), "etag").to_owned();
+    assert_eq!(header(first.headers(), "cache-control"), "public, max-age=1, stale-while-revalidate=2");
+    assert!(header(first.headers(), "vary").contains("Accept-Encoding"));
+    let map: Value = first.json().await.unwrap();
+    assert_eq!(map["sections"][0]["statuses"], "AAAAAA");
+    let geometry: Value = reqwest::get(format!("{}{}", stage.servers[0].url, map["geometryUrl"].as_str().unwrap()))
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    assert_eq!(geometry["sections"][0]["name"], map["sections"][0]["name"]);
+    let same = get("", &[("if-none-match", &tag)]).await;
+    assert_eq!((same.status().as_u16(), header(same.headers(), "etag")), (304, tag.as_str()));
+    for encoding in ["br", "zstd", "gzip"] {
+        let encoded = get("", &[("accept-encoding", encoding)]).await;
+        assert_eq!(header(encoded.headers(), "content-encoding"), encoding);
+        assert_ne!(header(encoded.headers(), "etag"), tag, "other bytes, another tag");
+        let known = get("", &[("accept-encoding", encoding), ("if-none-match", &tag)]).await;
+        assert_eq!(known.status(), 304, "the same version all the same");
+    }
+    stage.buyer("mina").hold(&hall.event, "k", &["A-2"]).await;
+    let after = eventually("the map has moved", || async {
+        let after = get("", &[("if-none-match", &tag)]).await;
+        (after.status() == 200).then_some(after)
+    })
+    .await;
+    assert_eq!(after.json::<Value>().await.unwrap()["sections"][0]["statuses"], "AHAAAA");
+    let bits = get("?format=bits", &[]).await;
+    assert!(header(bits.headers(), "x-seat-map-version").contains('@'));
+    assert_eq!(bits.bytes().await.unwrap().as_ref(), [0b0000_0100, 0]);
+    assert_eq!(get("?format=xml", &[]).await.status(), 400);
+    for unknown in [draft.as_str(), hall.venue.as_str(), "nonsense"] {
+        assert_eq!(client.get(url(unknown)).send().await.unwrap().status(), 404, "{unknown}");
+    }
+    stage.finish().await;
+}
+
+async fn parterre_draft(organizer: &Api, venue: &str, layout: Option<&str>) -> String {
+    let input = crate::support::fixtures::event_input(venue, layout);
+    organizer.must("createEvent", input, "event { id }").await["event"]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_has_an_id_that_its_caller_can_choose_and_finds_in_the_answer() {
     let stage = Stage::new().await;
     let client = Client::new();

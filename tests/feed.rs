@@ -8,7 +8,7 @@ use parterre::outbox::{Change, Topic};
 use parterre::outbox::{Consumer, Position, Progress, Row, append, consume, read_after};
 use parterre_entity::{BookingId, EventId};
 use sea_orm::{ConnectionTrait, DbErr};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -339,5 +339,47 @@ async fn an_index_document_follows_its_events_newest_row() {
         (answer["data"]["searchEvents"]["totalCount"] == 1).then_some(())
     })
     .await;
+    stage.finish().await;
+}
+
+const RESUMED: &str = "subscription($event: ID!, $after: SeatMapVersion) { seatMapChanged(eventId: $event, afterVersion: $after) {
+    __typename ... on SeatMapSnapshot { version } ... on SeatMapDelta { fromVersion version changes { seatId status } } } }";
+
+/// A stream that broke off goes on where it was, on either server, and one that can't is given the whole map.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_resumes_after_the_version_it_had_on_any_server() {
+    let stage = Stage::with(crate::holds::two_servers()).await;
+    let hall = stage.hall(1, 9, |_| {}).await;
+    let watch = async |server: usize, after: Value| {
+        let mut socket = Socket::open(&stage.buyer_at(server, "leo")).await;
+        socket.subscribe(RESUMED, json!({ "event": hall.event, "after": after })).await;
+        let first = socket.next().await["seatMapChanged"].clone();
+        (socket, first)
+    };
+    // Both know the event from here on.
+    let (mut one, first) = watch(0, Value::Null).await;
+    let (_other, _) = watch(1, Value::Null).await;
+    assert_eq!(first["__typename"], "SeatMapSnapshot");
+    stage.buyer("mina").hold(&hall.event, "k", &["A-1"]).await;
+    let seen = one.next().await["seatMapChanged"].clone();
+    assert_eq!((&seen["fromVersion"], &seen["changes"][0]["seatId"]), (&first["version"], &json!("A-1")));
+    drop(one);
+    stage.buyer("ada").hold(&hall.event, "k", &["A-5", "A-6"]).await;
+    for server in [0, 1] {
+        let missed = eventually("this server has seen it too", || async {
+            let (_socket, missed) = watch(server, seen["version"].clone()).await;
+            (missed["changes"].as_array().map(Vec::len) == Some(2)).then_some(missed)
+        })
+        .await;
+        assert_eq!(missed["__typename"], "SeatMapDelta", "server {server}");
+        assert_eq!(missed["fromVersion"], seen["version"], "server {server}");
+        let seats: Vec<&str> =
+            missed["changes"].as_array().unwrap().iter().map(|change| change["seatId"].as_str().unwrap()).collect();
+        assert_eq!(seats, ["A-5", "A-6"], "server {server}");
+    }
+    let (_, unknown) = watch(0, json!("17;0@0")).await;
+    assert_eq!(unknown["__typename"], "SeatMapSnapshot");
+    let (_, nonsense) = watch(0, json!("nonsense")).await;
+    assert_eq!(nonsense["__typename"], "SeatMapSnapshot");
     stage.finish().await;
 }

@@ -119,6 +119,12 @@ impl LocalId {
     }
 }
 
+/// Where a layout's geometry is, for as long as the layout lives. Relative to the server.
+#[must_use]
+pub fn geometry_url(layout: impl Into<Uuid>, hash: &str) -> String {
+    format!("/layouts/{}/{hash}.json", node_id(Kind::Layout, layout).as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ pub mod scalars;
 
 pub use enums::*;
 pub use errors::{TopLevelCode, UserErrorCode};
-pub use ids::{Kind, LocalId, node_id, parse_node_id};
+pub use ids::{Kind, LocalId, geometry_url, node_id, parse_node_id};
 pub use inputs::*;
 pub use money::Currency;
 pub use scalars::*;

@@ -47,9 +47,7 @@ impl Subscription {
         let event = event_for(ctx, id).await?.ok_or_else(refused)?;
         let map = services(ctx).seat_maps.of(id).await.map_err(Failure::from)?.ok_or_else(refused)?;
         let sections = wanted_sections(id, map.layout.as_deref(), section_ids)?;
-        // A version to resume from is answered with a snapshot, which is always right.
-        drop(after_version);
-        let watch = Watch { event, map, sections };
+        let watch = Watch { event, map, sections, after: after_version };
         let shutdown = services(ctx).shutdown.clone();
         Ok(watch.stream(ctx.clone()).take_until(shutdown.cancelled_owned()))
     }
@@ -146,14 +144,25 @@ struct Watch {
     event: event::Model,
     map: Arc<Projection>,
     sections: Option<Vec<i16>>,
+    after: Option<SeatMapVersion>,
 }
 
 impl Watch {
     fn stream(self, ctx: Context<'_>) -> impl Stream<Item = Result<SeatMapUpdate>> + '_ {
         async_stream::stream! {
-            let (view, mut moves) = self.map.watch();
-            let mut version = SeatMapVersion(view.version.clone());
-            yield self.snapshot(&ctx, &view).await;
+            let resumed = self.after.as_ref().and_then(|after| Some((after, self.map.watch_after(&after.0)?)));
+            let (mut version, mut moves) = if let Some((after, (missed, moves))) = resumed {
+                let delta = self.delta(after, &missed);
+                let version = delta.as_ref().map_or_else(|| after.clone(), |delta| delta.version.clone());
+                if let Some(delta) = delta {
+                    yield Ok(SeatMapUpdate::Delta(delta));
+                }
+                (version, moves)
+            } else {
+                let (view, moves) = self.map.watch();
+                yield self.snapshot(&ctx, &view).await;
+                (SeatMapVersion(view.version), moves)
+            };
             loop {
                 match moves.recv().await {
                     Ok(told) => {

@@ -6,6 +6,7 @@
 mod cache;
 mod graphql;
 mod limits;
+mod map;
 mod origin;
 mod page;
 mod persisted;
@@ -16,6 +17,7 @@ mod streams;
 mod trace;
 mod webhooks;
 
+pub use map::PackedMaps;
 pub use persisted::PersistedQueries;
 pub use serve::serve;
 pub use streams::OpenStreams;
@@ -42,6 +44,7 @@ pub fn router(app: App) -> Router {
         .route("/graphql/stream", post(sse::post).get(sse::get))
         .route_layer(middleware::from_fn_with_state(app.clone(), limits::limit))
         .route("/schema.graphql", get(sdl))
+        .route("/events/{id}/seat-map", get(map::get))
         .route("/layouts/{id}/{file}", get(geometry))
         .layer(cors(&app))
         .route("/graphiql", get(page::graphiql))

@@ -1,7 +1,7 @@
 //! The projection of one event: its state behind a lock, a task that keeps it fresh, and those who watch.
 
 use super::load::{counters, load};
-use super::state::{Loaded, State};
+use super::state::{Dirty, Loaded, State};
 use crate::bus::SeatsDelta;
 use crate::catalogue::Layout;
 use crate::db::Db;
@@ -190,6 +190,16 @@ impl Projection {
         (self.view_of(&state, now_ms), receiver)
     }
 
+    /// What one who has an earlier version has missed and everything after it. None: that version is not known.
+    #[must_use]
+    pub fn watch_after(&self, version: &str) -> Option<(Move, broadcast::Receiver<Arc<Move>>)> {
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.pass_deadlines(now_ms);
+        let missed = state.since(version)?;
+        Some((self.told(&state, missed, now_ms), self.moves.subscribe()))
+    }
+
     /// How many watch.
     #[must_use]
     pub fn watchers(&self) -> usize {
@@ -247,13 +257,25 @@ impl Projection {
         let mut state = self.state();
         state.pass_deadlines(now_ms);
         let Some(dirty) = state.take_dirty() else { return };
+        let told = self.told(&state, dirty, now_ms);
+        // Sent under the lock, so that no watcher's view falls between.
+        drop(self.moves.send(Arc::new(told)));
+    }
+
+    fn told(&self, state: &State, dirty: Dirty, now_ms: i64) -> Move {
         let section_of = |seat: i32| {
             self.sections.iter().find(|(_, range)| range.contains(&seat)).map_or(-1, |(section, _)| *section)
         };
         let seats = dirty.seats.into_iter().map(|(seat, letter)| (seat, section_of(seat), letter)).collect();
-        let told = Move { version: state.version(), as_of_ms: now_ms, seats, tiers: dirty.tiers.into_iter().collect() };
-        // Sent under the lock, so that no watcher's view falls between.
-        drop(self.moves.send(Arc::new(told)));
+        Move { version: state.version(), as_of_ms: now_ms, seats, tiers: dirty.tiers.into_iter().collect() }
+    }
+
+    /// The version now.
+    #[must_use]
+    pub fn version(&self) -> String {
+        let mut state = self.state();
+        state.pass_deadlines(self.now_ms());
+        state.version()
     }
 
     /// Keeps a projection fresh until nobody has it any more.

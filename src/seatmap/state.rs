@@ -4,7 +4,7 @@
 //! available from that moment; equal versions mean equal statuses.
 
 use crate::bus::{SectionDelta, TiersDelta};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A seat's cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,74 @@ pub struct State {
     early: Vec<SectionDelta>,
     early_tiers: Vec<TiersDelta>,
     dirty: Dirty,
+    log: Log,
+}
+
+/// What happened of late, so that a reader who knows an earlier version can be told the rest.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    steps: VecDeque<Step>,
+    /// Deadlines passed, and whose.
+    passed: VecDeque<(i64, i32)>,
+    /// Deadlines up to this one are not kept any more.
+    passed_before: i64,
+    seats: usize,
+}
+
+/// A section went from one version to another.
+#[derive(Clone, Debug)]
+struct Step {
+    section: i16,
+    from: i64,
+    to: i64,
+    seats: Vec<i32>,
+}
+
+/// Seats of steps and deadlines that are kept.
+const LOGGED_MAX: usize = 20_000;
+
+impl Log {
+    fn step(&mut self, step: Step) {
+        self.seats += step.seats.len() + 1;
+        self.steps.push_back(step);
+        while self.seats > LOGGED_MAX {
+            let Some(oldest) = self.steps.pop_front() else { break };
+            self.seats -= oldest.seats.len() + 1;
+        }
+    }
+
+    fn passed(&mut self, until_ms: i64, seat: i32) {
+        self.passed.push_back((until_ms, seat));
+        if self.passed.len() > LOGGED_MAX
+            && let Some((until_ms, _)) = self.passed.pop_front()
+        {
+            self.passed_before = self.passed_before.max(until_ms);
+        }
+    }
+
+    /// Seats that changed in a section between two versions, if every step between them is known.
+    fn between(&self, section: i16, from: i64, to: i64) -> Option<Vec<i32>> {
+        let (mut at, mut seats) = (from, Vec::new());
+        for step in self.steps.iter().filter(|step| step.section == section && step.to > from) {
+            if step.from != at {
+                return None;
+            }
+            at = step.to;
+            seats.extend(&step.seats);
+        }
+        (at == to).then_some(seats)
+    }
+}
+
+/// A version vector that a client handed back: sections in order, tiers, the last deadline passed.
+fn parse_version(text: &str) -> Option<(Vec<i64>, i64, i64)> {
+    let (counters, passed) = text.split_once('@')?;
+    let (sections, tiers) = counters.split_once(';')?;
+    let sections = match sections {
+        "" => Vec::new(),
+        sections => sections.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?,
+    };
+    Some((sections, tiers.parse().ok()?, passed.parse().ok()?))
 }
 
 impl State {
@@ -70,6 +138,8 @@ impl State {
         let mut state = Self::default();
         state.reload(loaded, now_ms);
         state.dirty = Dirty::default();
+        // What came before is not known.
+        state.log = Log { passed_before: state.passed.values().max().copied().unwrap_or(0), ..Log::default() };
         state
     }
 
@@ -82,11 +152,19 @@ impl State {
             .filter(|(section, version)| self.versions.get(section).is_none_or(|known| known < version))
             .map(|(section, _)| *section)
             .collect();
+        let mut changed: BTreeMap<i16, Vec<i32>> = BTreeMap::new();
         for (number, cell) in loaded.cells.iter().filter(|(_, cell)| newer.contains(&cell.section)) {
+            let before = self.cell(*number);
             self.put(*number, *cell, now_ms);
+            if before != Some(*cell) {
+                changed.entry(cell.section).or_default().push(*number);
+            }
         }
         for (section, version) in loaded.versions.iter().filter(|(section, _)| newer.contains(section)) {
-            self.versions.insert(*section, *version);
+            if let Some(from) = self.versions.insert(*section, *version) {
+                let seats = changed.remove(section).unwrap_or_default();
+                self.log.step(Step { section: *section, from, to: *version, seats });
+            }
         }
         if loaded.tiers_version > self.tiers_version || self.tiers.is_empty() {
             self.tiers_version = loaded.tiers_version;
@@ -131,6 +209,8 @@ impl State {
                 break;
             };
             let delta = self.early.swap_remove(index);
+            let seats = delta.seats.iter().map(|(number, _, _)| *number).collect();
+            self.log.step(Step { section: delta.section, from: delta.version - 1, to: delta.version, seats });
             for (number, letter, until_ms) in delta.seats {
                 self.put(number, Cell { letter, until_ms, section: delta.section }, now_ms);
             }
@@ -196,6 +276,7 @@ impl State {
             if let Some(cell) = self.cell(number) {
                 let passed = self.passed.entry(cell.section).or_default();
                 *passed = (*passed).max(until_ms);
+                self.log.passed(until_ms, number);
                 self.dirty.seats.insert(number, 'A');
             }
         }
@@ -219,6 +300,28 @@ impl State {
         let tiers = (self.tiers_version == loaded.tiers_version && self.tiers != loaded.tiers)
             .then(|| format!("tiers are {:?} and shown as {:?}", loaded.tiers, self.tiers));
         seats.chain(tiers).collect()
+    }
+
+    /// What one who has an earlier version has missed. None: that is not known any more, or never was.
+    #[must_use]
+    pub fn since(&self, version: &str) -> Option<Dirty> {
+        let (sections, tiers, passed) = parse_version(version)?;
+        let passed_now = self.passed.values().max().copied().unwrap_or(0);
+        let known = sections.len() == self.versions.len()
+            && tiers <= self.tiers_version
+            && passed <= passed_now
+            && passed >= self.log.passed_before;
+        if !known {
+            return None;
+        }
+        let mut seats: BTreeSet<i32> =
+            self.log.passed.iter().filter(|(until_ms, _)| *until_ms > passed).map(|(_, seat)| *seat).collect();
+        for ((section, now), then) in self.versions.iter().zip(sections) {
+            seats.extend(self.log.between(*section, then, *now)?);
+        }
+        let letter = |seat: i32| self.letter(seat).map(|letter| (seat, letter));
+        let tiers = if tiers == self.tiers_version { BTreeMap::new() } else { self.tiers.clone() };
+        Some(Dirty { seats: seats.into_iter().filter_map(letter).collect(), tiers })
     }
 
     /// What readers were not told yet. Told now.
@@ -293,6 +396,46 @@ mod tests {
 
     fn delta(section: i16, version: i64, seats: &[(i32, char, i64)]) -> SectionDelta {
         SectionDelta { section, version, seats: seats.to_vec() }
+    }
+
+    #[test]
+    fn one_who_has_an_earlier_version_is_told_the_rest_or_that_it_is_not_known() {
+        let mut state = state();
+        let first = state.version();
+        assert_eq!(state.since(&first), Some(Dirty::default()));
+        state.apply(delta(0, 6, &[(0, 'H', 500)]), 0);
+        let second = state.version();
+        state.apply(delta(0, 7, &[(1, 'S', 0)]), 0);
+        state.apply(delta(1, 10, &[(2, 'B', 0)]), 0);
+        let seats = |state: &State, version: &str| state.since(version).map(|dirty| dirty.seats);
+        assert_eq!(seats(&state, &first), Some(BTreeMap::from([(0, 'H'), (1, 'S'), (2, 'B')])));
+        assert_eq!(seats(&state, &second), Some(BTreeMap::from([(1, 'S'), (2, 'B')])));
+        let third = state.version();
+        state.pass_deadlines(500);
+        assert_eq!(seats(&state, &third), Some(BTreeMap::from([(0, 'A')])), "a deadline is a change too");
+        state.apply_tiers(TiersDelta { version: 3, available: vec![(0, 9)] }, 600);
+        assert_eq!(state.since(&third).unwrap().tiers, BTreeMap::from([(0, 9)]));
+        // Loaded anew, over versions that nobody saw: only one who had exactly the last one can go on.
+        let cell = |letter| Cell { letter, until_ms: 0, section: 0 };
+        let loaded = Loaded {
+            versions: BTreeMap::from([(0, 20)]),
+            cells: BTreeMap::from([(0, cell('S')), (1, cell('S'))]),
+            tiers_version: 3,
+            tiers: BTreeMap::from([(0, 9)]),
+        };
+        let last = state.version();
+        state.reload(&loaded, 700);
+        assert_eq!(seats(&state, &last), Some(BTreeMap::from([(0, 'S')])));
+        assert_eq!(seats(&state, &last.replacen("7,", "12,", 1)), None, "between");
+        assert_eq!(seats(&state, &last.replacen("7,", "21,", 1)), None, "ahead of us");
+        for nonsense in ["", "x", "1;2@3", "5,9,1;2@0", "5,9;2", "5,9;99@0"] {
+            assert_eq!(state.since(nonsense), None, "{nonsense}");
+        }
+        for version in 21..30_000 {
+            state.apply(delta(0, version, &[(0, 'S', 0)]), 700);
+        }
+        assert_eq!(state.since(&last), None, "long ago");
+        assert!(state.log.seats <= LOGGED_MAX);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use crate::catalogue::{EventFilter, Note, Page};
 use crate::graphql::errors::Failure;
 use crate::graphql::{Nullable, loaders, services, viewer_opt};
 use async_graphql::{Context, ID, Object, Result, SimpleObject};
-use parterre_entity::{LayoutId, layout, organization, performer, venue};
+use parterre_entity::{layout, organization, performer, venue};
 use parterre_schema::scalars::{DateTime, TimeZone, Version};
-use parterre_schema::{Kind, SaleStatus, node_id};
+use parterre_schema::{Kind, SaleStatus, geometry_url, node_id};
 
 /// Who sells.
 #[derive(Clone, Debug)]
@@ -168,14 +168,6 @@ impl Performer {
 #[derive(Clone, Debug)]
 pub struct Layout(pub layout::Model);
 
-impl Layout {
-    /// Where a layout's geometry is, for as long as the layout lives.
-    #[must_use]
-    pub fn url(id: LayoutId, hash: &str) -> String {
-        format!("/layouts/{}/{hash}.json", node_id(Kind::Layout, id).as_str())
-    }
-}
-
 /// An immutable seating plan of a venue.
 #[Object]
 impl Layout {
@@ -212,7 +204,7 @@ impl Layout {
 
     /// Where the places of its seats are: JSON, immutable, cacheable for a year. Relative to this server.
     async fn geometry_url(&self) -> String {
-        Self::url(self.0.id, &self.0.geometry_hash)
+        geometry_url(self.0.id, &self.0.geometry_hash)
     }
 
     /// When it was made.

@@ -1,7 +1,7 @@
 //! Seat maps: approximate by contract, served from memory.
 
 use super::events::currency;
-use super::{AdmissionTier, Event, Layout as LayoutObject, PriceZone};
+use super::{AdmissionTier, Event, PriceZone};
 use crate::catalogue::Layout;
 use crate::graphql::errors::Failure;
 use crate::graphql::loaders::{TiersOf, ZonesOf};
@@ -11,7 +11,7 @@ use async_graphql::{Context, ID, Object, Result, SimpleObject, Union};
 use chrono::TimeZone as _;
 use parterre_entity::{EventId, event};
 use parterre_schema::scalars::{DateTime, SeatMapVersion};
-use parterre_schema::{LocalId, SeatMapResyncReason, SeatStatus};
+use parterre_schema::{LocalId, SeatMapResyncReason, SeatStatus, geometry_url};
 use std::sync::Arc;
 
 /// What a letter of a map means.
@@ -237,7 +237,7 @@ impl SeatMapSection {
 
     /// Where the places of the seats are: JSON, immutable, cacheable for a year. Relative to this server.
     async fn geometry_url(&self) -> String {
-        LayoutObject::url(self.layout.id, &self.layout.geometry_hash)
+        geometry_url(self.layout.id, &self.layout.geometry_hash)
     }
 
     /// One character a seat, in the geometry's order: A available, H held, S sold, B blocked.
