@@ -14,6 +14,7 @@ use crate::inventory::Inventory;
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
+use crate::sales::Sales;
 use crate::seatmap::SeatMaps;
 use crate::waiting::{self, Clock, MemoryQueue, Queue, RedisQueue, WaitingRooms};
 use crate::wake::Wake;
@@ -189,6 +190,7 @@ impl App {
             catalogue,
             inventory,
             bookings,
+            sales: Sales::new(db.clone()),
             seat_maps,
             waiting,
             limiter: limiter.clone(),

@@ -24,6 +24,7 @@ pub mod limit;
 pub mod notification;
 pub mod outbox;
 pub mod payment;
+pub mod sales;
 pub mod seatmap;
 pub mod seed;
 pub mod shutdown;

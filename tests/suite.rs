@@ -33,6 +33,7 @@ mod process;
 mod restore;
 mod review;
 mod rooms;
+mod sales;
 mod story;
 mod tokens;
 mod uncertain;

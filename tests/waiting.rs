@@ -234,14 +234,14 @@ impl Queue for Checked {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_thousand_queue_in_memory_and_five_thousand_seats_are_sold_in_order() {
     let clock = Clock::default();
-    crowd(Arc::new(MemoryQueue::new(clock.clone())), clock, false).await;
+    Box::pin(crowd(Arc::new(MemoryQueue::new(clock.clone())), clock, false)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_thousand_queue_in_redis_and_five_thousand_seats_are_sold_in_order() {
     let clock = Clock::default();
     let queue = RedisQueue::new(&redis_url(), &Uuid::now_v7().to_string(), clock.clone()).unwrap();
-    crowd(Arc::new(queue), clock, true).await;
+    Box::pin(crowd(Arc::new(queue), clock, true)).await;
 }
 
 const CROWD: usize = 100_000;

@@ -9,6 +9,7 @@ use sea_orm_migration::sea_orm::{ConnectionTrait, DatabaseConnection, Transactio
 mod m0001_box_office;
 mod m0002_money;
 mod m0003_waiting_room;
+mod m0004_sales;
 
 /// All migrations, oldest first.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0001_box_office::Migration),
             Box::new(m0002_money::Migration),
             Box::new(m0003_waiting_room::Migration),
+            Box::new(m0004_sales::Migration),
         ]
     }
 }

@@ -25,6 +25,7 @@ use crate::config::Secret;
 use crate::discovery::Discovery;
 use crate::inventory::Inventory;
 use crate::limit::Limiter;
+use crate::sales::Sales;
 use crate::seatmap::SeatMaps;
 use crate::waiting::WaitingRooms;
 use async_graphql::dataloader::DataLoader;
@@ -50,6 +51,8 @@ pub struct Services {
     pub inventory: Arc<Inventory>,
     /// Bookings and their money.
     pub bookings: Bookings,
+    /// How events sell.
+    pub sales: Sales,
     /// Seat maps.
     pub seat_maps: SeatMaps,
     /// Who may ask for seats of a hot event.

@@ -4,7 +4,8 @@ use super::{Layout, Organizer, Performer, Venue};
 use crate::catalogue::{Schedule, local_date, sale_status};
 use crate::graphql::errors::Failure;
 use crate::graphql::loaders::{BillOf, RemainingOf, TiersOf, ZonesOf};
-use crate::graphql::{Nullable, loaders};
+use crate::graphql::{Nullable, loaders, services, viewer_opt};
+use crate::sales::{Figures, Part};
 use async_graphql::{Context, ID, Object, Result, SimpleObject};
 use parterre_entity::{EventId, InventoryMode as Mode, event, event_tier, event_zone, venue};
 use parterre_schema::scalars::{Date, DateTime, Decimal, Money, TimeZone, Version};
@@ -203,8 +204,20 @@ impl Event {
     }
 
     /// How it sells: for its organizer only, null to others. A few seconds old.
-    async fn sales(&self) -> Option<EventSales> {
-        None
+    async fn sales(&self, ctx: &Context<'_>) -> Nullable<EventSales> {
+        if !viewer_opt(ctx).is_some_and(|viewer| viewer.is_of(self.0.organization_id)) {
+            return None;
+        }
+        let read = async {
+            let Some((figures, as_of)) = services(ctx).sales.of(self.0.id).await? else { return Ok(None) };
+            let layout = match self.0.layout_id {
+                Some(id) => services(ctx).catalogue.layout(id).await?,
+                None => None,
+            };
+            let names = layout.as_deref().map_or(&[][..], |layout| &layout.drawing.section_names);
+            EventSales::of(self.0.id, currency(&self.0.currency)?, (figures, as_of), names).map(Some)
+        };
+        read.await.map_err(Into::into).transpose()
     }
 }
 
@@ -301,22 +314,60 @@ pub(super) async fn tier(ctx: &Context<'_>, event: EventId, no: i16) -> Result<O
 pub struct EventSales {
     /// Seats and admissions in all.
     pub capacity: i32,
-    /// Sold.
+    /// Sold now.
     pub sold: i32,
     /// Held or being paid.
     pub held: i32,
     /// Off sale.
     pub blocked: i32,
-    /// What confirmed bookings paid.
+    /// What all bookings paid that were ever confirmed.
     pub gross: Money,
-    /// What went back.
+    /// What of it went back.
     pub refunded: Money,
     /// By section and tier.
     pub by_section: Vec<SectionSales>,
-    /// By hour.
+    /// By the hour of confirmation, the cancelled too.
     pub by_hour: Vec<HourSales>,
     /// When this was counted.
     pub as_of: DateTime,
+}
+
+impl EventSales {
+    fn of(
+        event: EventId,
+        currency: Currency,
+        (figures, as_of): (Figures, chrono::DateTime<chrono::Utc>),
+        section_names: &[String],
+    ) -> Result<Self, Failure> {
+        let whole = |sum: i64| i32::try_from(sum).map_err(|_| Failure::Internal("a count is too large".to_owned()));
+        let sum = |of: &dyn Fn(&Part) -> i32| whole(figures.parts.iter().map(|part| i64::from(of(part))).sum());
+        let by_section = figures.parts.iter().map(|part| {
+            let no = part.section.and_then(|no| usize::try_from(no).ok());
+            let name = part.name.clone().or_else(|| no.and_then(|no| section_names.get(no)).cloned());
+            SectionSales {
+                section_id: part.section.map(|no| LocalId::Section.encode(event, no)),
+                tier_id: part.tier.map(|no| LocalId::Tier.encode(event, no)),
+                name: name.unwrap_or_default(),
+                capacity: part.capacity,
+                sold: part.sold,
+                gross: currency.money(part.gross_minor),
+            }
+        });
+        let by_hour = figures.hours.iter().map(|hour| {
+            Ok(HourSales { hour: hour.hour.into(), sold: whole(hour.sold)?, gross: currency.money(hour.gross_minor) })
+        });
+        Ok(Self {
+            capacity: sum(&|part| part.capacity)?,
+            sold: sum(&|part| part.sold)?,
+            held: sum(&|part| part.held)?,
+            blocked: sum(&|part| part.blocked)?,
+            gross: currency.money(figures.gross_minor),
+            refunded: currency.money(figures.refunded_minor),
+            by_section: by_section.collect(),
+            by_hour: by_hour.collect::<Result<_, Failure>>()?,
+            as_of: as_of.into(),
+        })
+    }
 }
 
 /// How a section or tier sells.
@@ -330,9 +381,9 @@ pub struct SectionSales {
     pub name: String,
     /// In all.
     pub capacity: i32,
-    /// Sold.
+    /// Sold now.
     pub sold: i32,
-    /// What they paid.
+    /// What those who have it paid.
     pub gross: Money,
 }
 
