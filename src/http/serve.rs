@@ -18,8 +18,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
 
-/// How long a request's headers may take, and a connection may rest between two requests.
-const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a request's headers may take, and a connection may rest between two requests: longer than proxies keep one,
+/// so that a request does not meet a close on its way.
+const HEADERS_WITHIN: Duration = Duration::from_secs(75);
+/// How often a sign of life is asked for on HTTP/2, and how long it may take.
+const ALIVE_WITHIN: Duration = Duration::from_secs(30);
 /// How long bytes that we sent may stay unacknowledged, or the other side take nothing.
 const TAKEN_WITHIN: Duration = Duration::from_secs(30);
 /// Requests at once on one HTTP/2 connection.
@@ -41,8 +44,8 @@ pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_header_list_size(HEADER_BYTES_MAX)
-        .keep_alive_interval(HEADERS_WITHIN)
-        .keep_alive_timeout(HEADERS_WITHIN);
+        .keep_alive_interval(ALIVE_WITHIN)
+        .keep_alive_timeout(ALIVE_WITHIN);
     loop {
         let (stream, peer) = tokio::select! {
             () = shutdown.cancelled() => break,

@@ -402,6 +402,11 @@ impl WaitingRooms {
         })
     }
 
+    /// Forgets those who have not looked for a hold for long.
+    pub fn tidy(&self) {
+        self.inner.looks.retain_recent();
+    }
+
     fn now(&self) -> DateTime<Utc> {
         self.inner.queue.now()
     }

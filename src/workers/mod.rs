@@ -136,11 +136,14 @@ pub fn start(app: &App) {
 
 /// Starts what tidies a server's own memory.
 pub fn start_tidying(app: &App) {
-    let Some(limiter) = app.limiter.clone() else { return };
-    run(app, ("limiter", Duration::from_mins(1), Wake::default()), move || {
-        let limiter = limiter.clone();
+    let (limiter, waiting) = (app.limiter.clone(), app.services.waiting.clone());
+    run(app, ("tidying", Duration::from_mins(1), Wake::default()), move || {
+        let (limiter, waiting) = (limiter.clone(), waiting.clone());
         async move {
-            limiter.tidy(crate::clock::now());
+            waiting.tidy();
+            if let Some(limiter) = limiter {
+                limiter.tidy(crate::clock::now());
+            }
             Ok::<_, std::convert::Infallible>(Next::Later)
         }
     });
