@@ -8,5 +8,6 @@ export default defineConfig({
     emptyOutDir: true,
     chunkSizeWarningLimit: 8000,
     sourcemap: false,
+    rollupOptions: { input: ["index.html", "demo.html"] },
   },
 });

@@ -14,7 +14,7 @@ async fn run(command: &mut Command, what: &str) {
 }
 
 /// Runs a file of tests, with what it needs in the environment.
-async fn node_tests(file: &str, environment: &[(&str, &str)]) {
+pub async fn node_tests(file: &str, environment: &[(&str, &str)]) {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     let install = async || {
         if !Path::new("tests/clients/node_modules/.package-lock.json").exists() {
@@ -24,7 +24,7 @@ async fn node_tests(file: &str, environment: &[(&str, &str)]) {
     INSTALLED.get_or_init(install).await;
     let mut suite = Command::new("node");
     suite
-        .args(["--test", "--test-reporter=spec", "--test-timeout=20000", "--test-force-exit", file])
+        .args(["--test", "--test-reporter=spec", "--test-timeout=120000", "--test-force-exit", file])
         .envs(environment.iter().copied());
     run(&mut suite, file).await;
 }

@@ -28,6 +28,7 @@ mod keys;
 mod messages;
 mod model;
 mod money;
+mod page;
 mod playground;
 mod process;
 mod restore;

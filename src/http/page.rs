@@ -1,12 +1,14 @@
-//! Pages for people: GraphiQL, offline, out of the binary.
+//! Pages for people: the box office and GraphiQL, offline, out of the binary.
 
 use crate::app::App;
 use crate::auth::{Person, issue};
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use rust_embed::RustEmbed;
+use serde_json::{Value, json};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The built playground, committed beside its sources.
 #[derive(RustEmbed)]
@@ -18,8 +20,33 @@ struct Built;
 #[folder = "playground/operations"]
 struct Operations;
 
-pub(super) async fn home() -> Redirect {
-    Redirect::to("/graphiql")
+/// Nothing but what we serve, and our own sockets; pictures may stand in the page.
+const ONLY_OURS: HeaderValue = HeaderValue::from_static(
+    "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+);
+
+/// The box office for a buyer; in development each tab that opens it is a buyer of its own.
+pub(super) async fn home(State(app): State<App>) -> Response {
+    let Some(page) = Built::get("demo.html") else { return StatusCode::NOT_FOUND.into_response() };
+    let guest = || {
+        let name = format!("guest-{}", &Uuid::new_v4().simple().to_string()[..8]);
+        let token = issue(&app.config, &Person::buyer(&name), Duration::from_hours(24)).ok()?;
+        Some(json!({ "name": name, "token": token, "event": app.demo_event.get() }))
+    };
+    let settings = app.config.playground_token.then(guest).flatten().unwrap_or_else(|| json!({}));
+    let html = fill(&page.data, &settings);
+    (
+        [(header::CONTENT_SECURITY_POLICY, ONLY_OURS), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
+        html,
+    )
+        .into_response()
+}
+
+/// A page with its settings.
+fn fill(page: &[u8], settings: &Value) -> Html<String> {
+    // Inside a script element: "<" must not be able to end it.
+    let settings = settings.to_string().replace('<', "\\u003c");
+    Html(String::from_utf8_lossy(page).replace("\"__PARTERRE_SETTINGS__\"", &settings))
 }
 
 pub(super) async fn to_graphiql() -> Redirect {
@@ -41,11 +68,7 @@ pub(super) async fn graphiql(State(app): State<App>) -> Response {
         .iter()
         .filter_map(|name| Some(String::from_utf8_lossy(&Operations::get(name)?.data).replace("evt_demo", demo_event)))
         .collect();
-    let settings = serde_json::json!({ "token": token, "tabs": tabs });
-    // Inside a script element: "<" must not be able to end it.
-    let settings = settings.to_string().replace('<', "\\u003c");
-    let html = String::from_utf8_lossy(&page.data).replace("\"__PARTERRE_SETTINGS__\"", &settings);
-    Html(html).into_response()
+    fill(&page.data, &json!({ "token": token, "tabs": tabs })).into_response()
 }
 
 pub(super) async fn file(Path(path): Path<String>) -> Response {

@@ -1,0 +1,132 @@
+// The box office in real browsers: two buyers, one seat. Run by tests/page.rs, which hands over how to start the server.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync, mkdirSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+
+const { SERVER, LISTEN, EVENT, CHROMIUM, SCREENSHOTS } = process.env;
+const url = `http://${LISTEN}/?event=${EVENT}`;
+let server, browser;
+
+async function start() {
+  server = spawn(SERVER, ['serve'], { stdio: 'ignore' });
+  for (let tries = 0; tries < 600; tries++) {
+    if (await fetch(`http://${LISTEN}/readyz`).then((answer) => answer.ok, () => false)) return;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error('the server was not ready');
+}
+
+const kill = () => new Promise((done) => { server.once('exit', done); server.kill('SIGKILL'); });
+
+before(async () => {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  await start();
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+});
+
+after(async () => {
+  await browser?.close();
+  await kill();
+});
+
+/** A buyer with the map before them. Whatever the page complains of fails the test. */
+async function buyer(options = {}) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on('pageerror', (error) => page.complaints.push(String(error)));
+  page.on('console', (message) => { if (/Content Security Policy|Refused/.test(message.text())) page.complaints.push(message.text()); });
+  await page.goto(url);
+  await page.locator('[data-seat="A-1"][data-letter]').waitFor();
+  await page.locator('#state', { hasText: 'Live.' }).waitFor();
+  return page;
+}
+
+const seat = (page, id, letter) => page.locator(`[data-seat="${id}"][data-letter="${letter}"]`);
+
+test('two buyers: one sees the other’s seats go, one wins a race, the tickets come', { timeout: 90000 }, async () => {
+  const [mina, leo] = await Promise.all([buyer(), buyer()]);
+  assert.notEqual(await mina.locator('#who').textContent(), await leo.locator('#who').textContent());
+
+  // Leo has picked what Mina holds.
+  await seat(leo, 'A-1', 'A').click();
+  await seat(mina, 'A-1', 'A').click();
+  await seat(mina, 'A-2', 'A').click();
+  await mina.locator('#hold').click();
+  await mina.locator('#pay').waitFor({ state: 'visible' });
+  await seat(leo, 'A-1', 'H').waitFor();
+  assert.match(await leo.locator('#message').textContent(), /faster: A-1 is gone/);
+  assert.match(await mina.locator('[data-seat="A-1"]').getAttribute('aria-label'), /row A, seat 1, .*25.*, yours/);
+  assert.match(await leo.locator('[data-seat="A-1"]').getAttribute('aria-label'), /held/);
+
+  // A declined card keeps the hold; another pays, and the tickets come.
+  await mina.locator('#method').selectOption('pm_card_chargeDeclined');
+  await mina.locator('#checkout').click();
+  await mina.locator('#message', { hasText: 'declined' }).waitFor();
+  await mina.locator('#method').selectOption('pm_card_visa');
+  await mina.locator('#checkout').click();
+  await mina.locator('#bookings img').nth(1).waitFor();
+  await seat(leo, 'A-1', 'S').waitFor();
+  assert.match(await leo.locator('#deltas').textContent(), /\d+ ms: .*A-1 SOLD/);
+
+  // Both at once: one wins, the other is told which seat and offered another.
+  const third = await buyer();
+  await seat(leo, 'A-4', 'A').click();
+  await seat(third, 'A-4', 'A').click();
+  await Promise.all([leo, third].map((page) => page.evaluate(() => document.getElementById('hold').click())));
+  const outcome = async (page) => (await page.locator('#pay').isVisible() ? 'held' : await page.locator('#message').textContent());
+  await leo.waitForFunction(() => !document.getElementById('pay').hidden || document.getElementById('message').textContent);
+  await third.waitForFunction(() => !document.getElementById('pay').hidden || document.getElementById('message').textContent);
+  const outcomes = [await outcome(leo), await outcome(third)];
+  assert.equal(outcomes.filter((one) => one === 'held').length, 1, outcomes.join(' / '));
+  assert.match(outcomes.find((one) => one !== 'held'), /A-4|not free|like them/);
+
+  // Cancelling gives the seats back to everybody's map.
+  await mina.locator('#bookings button', { hasText: 'Cancel' }).click();
+  await mina.locator('#bookings h3', { hasText: /cancel|refund/ }).waitFor();
+  await seat(leo, 'A-1', 'A').waitFor();
+  for (const page of [mina, leo, third]) assert.deepEqual(page.complaints, []);
+});
+
+test('the keyboard is enough', { timeout: 60000 }, async () => {
+  const page = await buyer();
+  await page.locator('#map [tabindex="0"]').focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.seat), 'B-2');
+  await page.keyboard.press('Space');
+  assert.equal(await page.locator('[data-seat="B-2"]').getAttribute('aria-pressed'), 'true');
+  assert.match(await page.locator('#picked').textContent(), /B-2/);
+});
+
+test('a server that was killed and comes back: the page recovers by itself', { timeout: 90000 }, async () => {
+  const page = await buyer();
+  await kill();
+  await page.locator('#state', { hasText: 'reconnecting' }).waitFor();
+  await start();
+  await page.locator('#state', { hasText: 'Live.' }).waitFor({ timeout: 30000 });
+  const other = await buyer();
+  await seat(other, 'C-3', 'A').click();
+  await other.locator('#hold').click();
+  await seat(page, 'C-3', 'H').waitFor();
+});
+
+test('nothing serious for axe, on a desk and in a hand', { timeout: 90000 }, async () => {
+  const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
+  for (const [name, options] of [
+    ['desktop', { viewport: { width: 1280, height: 800 } }],
+    ['dark', { viewport: { width: 1280, height: 800 }, colorScheme: 'dark' }],
+    ['phone', { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }],
+  ]) {
+    const page = await buyer({ ...options, bypassCSP: true });
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => axe.run());
+    const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+    assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), [], name);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+    assert.equal(wide, false, `${name}: nothing sticks out`);
+    await page.screenshot({ path: `${SCREENSHOTS}/${name}.png`, fullPage: true });
+  }
+});
