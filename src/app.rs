@@ -45,6 +45,8 @@ pub struct App {
     pub open_streams: OpenStreams,
     /// Documents that passed the guard.
     pub documents: Documents,
+    /// Whether the database answered a moment ago.
+    pub readiness: moka::future::Cache<(), bool>,
     /// Seat maps as HTTP serves them.
     pub packed_maps: PackedMaps,
     /// Documents by their hashes.
@@ -212,6 +214,7 @@ impl App {
             limiter,
             open_streams: OpenStreams::default(),
             documents,
+            readiness: moka::future::Cache::builder().time_to_live(Duration::from_secs(1)).build(),
             packed_maps: PackedMaps::default(),
             persisted: PersistedQueries::default(),
             mailer,

@@ -109,7 +109,11 @@ impl Tokens {
     pub async fn read(&self, token: &str) -> Result<Arc<Claims>, BadToken> {
         if let Some(claims) = self.seen.get(token) {
             let leeway = i64::try_from(LEEWAY_SECONDS).unwrap_or(0);
-            return if crate::clock::now().timestamp() < claims.exp + leeway { Ok(claims) } else { Err(BadToken) };
+            return if crate::clock::now().timestamp() < claims.exp.saturating_add(leeway) {
+                Ok(claims)
+            } else {
+                Err(BadToken)
+            };
         }
         let header = decode_header(token).map_err(|_| BadToken)?;
         let key = self.keys.find(header.kid.as_deref()).await.ok_or(BadToken)?;

@@ -10,6 +10,7 @@ use async_graphql::parser::types::{
 };
 use async_graphql::{Name, Positioned};
 use async_graphql_value::Value;
+use parterre_schema::limits;
 use serde_json::Value as Json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,6 +32,10 @@ pub const ALIASES_MAX: usize = 200;
 pub const ARGUMENTS_MAX: usize = 30;
 /// Fields of a query itself, however they are put together.
 pub const ROOT_FIELDS_MAX: usize = 100;
+/// Operations in one document, and fragments.
+pub const OPERATIONS_MAX: usize = 20;
+/// The same of fragments.
+pub const FRAGMENTS_MAX: usize = 200;
 /// Mutations in one document.
 pub const ROOT_MUTATIONS_MAX: usize = 5;
 /// Selections and fragments inside each other.
@@ -43,6 +48,10 @@ const PAGES: [&str; 5] = ["bookings", "events", "holds", "searchEvents", "venues
 const MAPS: [&str; 2] = ["seatMap", "seatMapChanged"];
 /// The list of a map that is not paged: it costs as many seats as it has.
 const SEATS: &str = "seats";
+/// The field that looks up objects of any kind by their `ids`, one by one, and what each look costs. (A page's nodes have
+/// the same name.)
+const NODES: &str = "nodes";
+const LOOK_UP: u64 = 10;
 /// What is counted and summed up over all orders.
 const REPORT: &str = "sales";
 /// How long a page is at the most, and when nothing is said.
@@ -126,8 +135,8 @@ struct Kept {
     fitting: Fitting,
 }
 
-/// Bytes of documents kept. Parsed they take about ten times as much.
-const KEPT_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of documents kept. Parsed they take about ten times as much as their text, and some more.
+const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 /// Longer documents are not kept.
 const KEPT_MAX: usize = 16 * 1024;
 
@@ -135,7 +144,7 @@ impl Documents {
     /// None yet. Names that were meant are suggested or not.
     #[must_use]
     pub fn new(suggests: bool) -> Self {
-        let weight = |key: &Asked, _: &Arc<Kept>| u32::try_from(key.0.len()).unwrap_or(u32::MAX);
+        let weight = |key: &Asked, _: &Arc<Kept>| u32::try_from(key.0.len() * 10 + 4_096).unwrap_or(u32::MAX);
         let kept = moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build();
         Self { judge: Judge::new(suggests), kept }
     }
@@ -193,12 +202,16 @@ fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
     }
     scan(text)?;
     let mut document = parse_query(text).map_err(|error| Refused::Syntax(error.to_string()))?;
+    if document.operations.iter().count() > OPERATIONS_MAX || document.fragments.len() > FRAGMENTS_MAX {
+        let message = format!("a document may have {OPERATIONS_MAX} operations and {FRAGMENTS_MAX} fragments");
+        return Err(Refused::TooComplex(message));
+    }
     let operation = select(&document.operations, operation_name)?;
     let kind = operation.node.ty;
     let mut walk = Walk::of(&document, &operation.node, None);
     let size = walk.set(&operation.node.selection_set.node)?;
     let needed: HashSet<Name> = walk.fragments.keys().map(|name| (*name).clone()).collect();
-    if let Some(unused) = walk.unused() {
+    if let Some(unused) = walk.unused()? {
         return Err(Refused::Validation(format!("the fragment \"{unused}\" is never used")));
     }
     if size.aliases > ALIASES_MAX {
@@ -362,7 +375,7 @@ impl Variables<'_> {
 struct Walk<'a> {
     document: &'a ExecutableDocument,
     /// `None` while a fragment is being visited: meeting it again is a circle.
-    fragments: HashMap<&'a Name, Option<Size>>,
+    fragments: HashMap<&'a Name, Option<(Size, Vec<SeatsListed>)>>,
     variables: Variables<'a>,
     /// How many selections we are inside of.
     inside: usize,
@@ -418,18 +431,23 @@ impl<'a> Walk<'a> {
             return Err(Refused::TooComplex(format!("a field may have {ARGUMENTS_MAX} arguments")));
         }
         let inner = self.set(&field.selection_set.node)?;
-        let length = if PAGES.contains(&field.name.node.as_str()) {
-            let asked = field.get_argument("first").and_then(|value| self.variables.number(&value.node));
-            asked.unwrap_or(PAGE.1).min(PAGE.0)
-        } else {
-            1
+        let (length, each) = match field.name.node.as_str() {
+            name if PAGES.contains(&name) => {
+                let asked = field.get_argument("first").and_then(|value| self.variables.number(&value.node));
+                (asked.unwrap_or(PAGE.1).min(PAGE.0), 0)
+            }
+            NODES if field.get_argument("ids").is_some() => {
+                let ids = field.get_argument("ids").and_then(|value| self.variables.texts(&value.node));
+                (ids.map_or(PAGE.0, |ids| u64::try_from(ids.len()).unwrap_or(u64::MAX)), LOOK_UP)
+            }
+            _ => (1, 0),
         };
         let name = field.name.node.as_str();
         self.is_report |= name == REPORT;
         let (inner_cost, each_seat) = match name {
             SEATS => (0, inner.cost),
             _ if MAPS.contains(&name) => {
-                self.list_seats(field, inner.each_seat);
+                self.list_seats(field, inner.each_seat)?;
                 (inner.cost, 0)
             }
             _ => (inner.cost, inner.each_seat),
@@ -438,24 +456,35 @@ impl<'a> Walk<'a> {
             fields: inner.fields + 1,
             depth: inner.depth + 1,
             aliases: inner.aliases + usize::from(field.alias.is_some()),
-            cost: inner_cost.saturating_mul(length).saturating_add(1),
+            cost: inner_cost.saturating_add(each).saturating_mul(length).saturating_add(1),
             each_seat,
             roots: 1,
             height: inner.height,
         })
     }
 
-    fn list_seats(&mut self, map: &Field, each: u64) {
+    fn list_seats(&mut self, map: &Field, each: u64) -> Result<(), Refused> {
         let event = map.get_argument("eventId").and_then(|value| self.variables.text(&value.node));
         if let Some(event) = event.filter(|_| each > 0) {
             let sections = map.get_argument("sectionIds").and_then(|value| self.variables.texts(&value.node));
+            if sections.as_ref().is_some_and(|sections| sections.len() > limits::LAYOUT_SECTIONS_MAX) {
+                return Err(Refused::TooComplex(format!("at most {} sectionIds", limits::LAYOUT_SECTIONS_MAX)));
+            }
             self.maps.push(SeatsListed { event, sections, each });
         }
+        self.bound_maps()
     }
 
     fn fragment(&mut self, name: &'a Name) -> Result<Size, Refused> {
         match self.fragments.get(name) {
-            Some(Some(size)) => return Ok(*size),
+            Some(Some((size, maps))) => {
+                let size = *size;
+                // What is spread again is answered again.
+                let maps = maps.clone();
+                self.maps.extend(maps);
+                self.bound_maps()?;
+                return Ok(size);
+            }
             Some(None) => return Err(Refused::Validation(format!("the fragment \"{name}\" spreads itself"))),
             None => {}
         }
@@ -463,22 +492,32 @@ impl<'a> Walk<'a> {
             return Err(Refused::Validation(format!("there is no fragment named \"{name}\"")));
         };
         self.fragments.insert(name, None);
+        let before = self.maps.len();
         let size = self.set(&fragment.node.selection_set.node)?;
-        self.fragments.insert(name, Some(size));
+        let maps = self.maps.get(before..).unwrap_or_default().to_vec();
+        self.fragments.insert(name, Some((size, maps)));
         Ok(size)
     }
 
-    /// A fragment that no operation uses.
-    fn unused(&mut self) -> Option<String> {
-        if self.fragments.len() < self.document.fragments.len() {
-            let document = self.document;
-            for (_, operation) in document.operations.iter() {
-                self.inside = 0;
-                // What is wrong with an operation that is not to run is not told; it still uses what it uses.
-                drop(self.set(&operation.node.selection_set.node));
+    fn bound_maps(&self) -> Result<(), Refused> {
+        if self.maps.len() > ROOT_FIELDS_MAX {
+            return Err(Refused::TooComplex(format!("a document may list the seats of {ROOT_FIELDS_MAX} maps")));
+        }
+        Ok(())
+    }
+
+    /// A fragment that no operation uses. All operations together are as large as one may be: each is validated.
+    fn unused(&mut self) -> Result<Option<String>, Refused> {
+        let document = self.document;
+        let mut fields = 0_usize;
+        for (_, operation) in document.operations.iter() {
+            self.inside = 0;
+            fields = fields.saturating_add(self.set(&operation.node.selection_set.node)?.fields);
+            if fields > FIELDS_MAX {
+                return Err(Refused::TooComplex(format!("a document may ask for {FIELDS_MAX} fields")));
             }
         }
-        self.document.fragments.keys().find(|name| !self.fragments.contains_key(*name)).map(Name::to_string)
+        Ok(self.document.fragments.keys().find(|name| !self.fragments.contains_key(*name)).map(Name::to_string))
     }
 }
 
@@ -586,6 +625,36 @@ mod tests {
         assert_eq!(maps("{ seatMap(eventId: \"evt_1\") { sections { statuses } } }", Json::Null), []);
         let stream = "subscription { seatMapChanged(eventId: \"evt_1\") { ... on SeatMapSnapshot { sections { seats { x } } } } }";
         assert_eq!(maps(stream, Json::Null), [listed(None, 1)]);
+    }
+
+    #[test]
+    fn what_hides_behind_fragments_other_operations_and_lists_of_ids_is_counted_too() {
+        let spread = |times: usize| {
+            let map = "fragment F on Query { seatMap(eventId: \"evt_1\") { sections { seats { seatId } } } }";
+            format!("{{ {} }} {map}", "...F ".repeat(times))
+        };
+        assert_eq!(accept(&spread(3), None, None).unwrap().maps.len(), 3);
+        assert!(matches!(refused(&spread(101)), Refused::TooComplex(_)));
+        let many = serde_json::json!({ "s": vec!["sec_1"; 10_000] });
+        let sections = "query($s: [ID!]) { seatMap(eventId: \"evt_1\", sectionIds: $s) { sections { seats { x } } } }";
+        assert!(matches!(accept(sections, None, Some(&many)), Err(Refused::TooComplex(_))));
+        let ids = serde_json::json!({ "i": vec!["x"; 100] });
+        let nodes = |times: usize| {
+            let fields: String = (0..times).map(|n| format!("a{n}: nodes(ids: $i) {{ id }} ")).collect();
+            accept(&format!("query($i: [ID!]!) {{ {fields} }}"), None, Some(&ids)).map(|accepted| accepted.cost)
+        };
+        assert_eq!(nodes(1), Ok(1 + 100 * 11));
+        assert!(matches!(nodes(100), Err(Refused::TooComplex(_))));
+        let others: String = (0..15).map(|n| format!("query q{n} {{ ...b }} ")).collect();
+        let body = format!("fragment b on Query {{ {} }}", "a ".repeat(190));
+        assert!(accept(&format!("query z {{ a }} {others} {body}"), Some("z"), None).is_ok());
+        let large = format!("fragment b on Query {{ {} }}", "x { a } ".repeat(190));
+        assert!(matches!(
+            accept(&format!("query z {{ a }} {others} {large}"), Some("z"), None),
+            Err(Refused::TooComplex(_))
+        ));
+        let operations: String = (0..25).map(|n| format!("query q{n} {{ a }} ")).collect();
+        assert!(matches!(accept(&operations, Some("q1"), None), Err(Refused::TooComplex(_))));
     }
 
     #[test]

@@ -32,9 +32,10 @@ use async_graphql::dataloader::DataLoader;
 use async_graphql::{Context, Schema};
 use errors::Failure;
 use guard::Accepted;
-use parterre_entity::{EventId, OrganizationId};
+use parterre_entity::{EventId, EventState, OrganizationId};
 use parterre_schema::{Kind, LocalId, TopLevelCode, parse_node_id};
 use sea_orm::DbErr;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -105,9 +106,14 @@ pub async fn cost_of(services: &Services, accepted: &Accepted) -> Result<u64, Db
     for listed in &accepted.maps {
         let id = parse_node_id(&listed.event).filter(|(kind, _)| *kind == Kind::Event).map(|(_, id)| EventId(id));
         let Some(id) = id else { continue };
-        let Some(layout) = services.catalogue.frame(id).await?.and_then(|frame| frame.layout) else { continue };
+        // What a draft would cost must not tell that there is one.
+        let event = services.waiting.event(id).await.map_err(|error| DbErr::Custom(error.to_string()))?;
+        let Some(layout) = event.filter(|event| event.state != EventState::Draft).and_then(|event| event.layout_id)
+        else {
+            continue;
+        };
         let Some(layout) = services.catalogue.layout(layout).await? else { continue };
-        let sections: Option<Vec<i16>> = listed
+        let sections: Option<HashSet<i16>> = listed
             .sections
             .as_ref()
             .map(|ids| ids.iter().filter_map(|section| LocalId::Section.decode(id, section)).collect());

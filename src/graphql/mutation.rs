@@ -117,7 +117,7 @@ impl Mutation {
             let viewer = viewer(ctx)?;
             let request = checkout_request(viewer, &input)?;
             if let Some(limiter) = &services(ctx).limiter {
-                limiter.take(&[Bucket::Payment(request.hold)]).await?;
+                limiter.take(&[Bucket::Payment(viewer.subject.clone(), request.hold)]).await?;
             }
             let checked_out = services(ctx).bookings.checkout(&request).await?;
             let (id, replayed) = checked_out.map_err(UserError::refused_checkout)?;

@@ -192,7 +192,7 @@ pub(super) async fn get(
 
 /// The document that is asked for and what it may be, its cost with all that it lists.
 pub(super) async fn judge(app: &App, asked: &mut Asked) -> Result<(String, Accepted), Refusal> {
-    let query = app.persisted.document(asked)?;
+    let (query, keep) = app.persisted.document(asked)?;
     let operation_name = asked.operation_name.as_deref().filter(|name| !name.is_empty());
     let mut accepted = app.documents.accept(&query, operation_name, asked.variables.as_ref())?;
     if !accepted.maps.is_empty() {
@@ -201,6 +201,9 @@ pub(super) async fn judge(app: &App, asked: &mut Asked) -> Result<(String, Accep
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, TopLevelCode::ServiceUnavailable, message)
         })?;
         guard::check_cost(accepted.cost)?;
+    }
+    if keep {
+        app.persisted.keep(&query);
     }
     Ok((query, accepted))
 }

@@ -34,6 +34,7 @@ use axum::{Router, middleware};
 use parterre_entity::{LayoutId, OrganizationId};
 use parterre_schema::{Kind, parse_node_id};
 use sea_orm::DbErr;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -80,17 +81,20 @@ fn cors(app: &App) -> CorsLayer {
 }
 
 async fn sdl() -> Response {
-    ([(header::CONTENT_TYPE, "application/graphql; charset=utf-8")], crate::graphql::sdl()).into_response()
+    static SDL: LazyLock<Bytes> = LazyLock::new(|| crate::graphql::sdl().into());
+    ([(header::CONTENT_TYPE, "application/graphql; charset=utf-8")], SDL.clone()).into_response()
 }
 
 async fn ready(State(app): State<App>) -> Response {
     if app.shutdown.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down").into_response();
     }
-    match crate::db::clock(app.db.pool()).await {
-        Ok(_) => "ready".into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer").into_response(),
+    // Asked of the database once a second, however often it is asked of us.
+    let look = async { crate::db::clock(app.db.pool()).await.is_ok() };
+    if app.readiness.get_with((), look).await {
+        return "ready".into_response();
     }
+    (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer").into_response()
 }
 
 /// A layout's geometry, immutable: the hash is part of the address.

@@ -19,7 +19,7 @@ const KEPT_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Default for PersistedQueries {
     fn default() -> Self {
-        let weight = |_: &String, document: &Arc<str>| u32::try_from(document.len()).unwrap_or(u32::MAX);
+        let weight = |_: &String, document: &Arc<str>| u32::try_from(document.len() + 512).unwrap_or(u32::MAX);
         Self { documents: moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build() }
     }
 }
@@ -32,13 +32,18 @@ struct Persisted {
 }
 
 impl PersistedQueries {
-    /// The document that is asked for, by itself or by its hash.
-    pub(super) fn document(&self, asked: &mut Asked) -> Result<String, Refusal> {
+    /// Keeps a document that may be asked for by its hash from now on.
+    pub(super) fn keep(&self, document: &str) {
+        self.documents.insert(hex::encode(Sha256::digest(document)), document.into());
+    }
+
+    /// The document that is asked for, by itself or by its hash; and whether it is to be kept, if it is a good one.
+    pub(super) fn document(&self, asked: &mut Asked) -> Result<(String, bool), Refusal> {
         let bad = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message);
         let query = asked.query.take();
         let named = asked.extensions.as_mut().and_then(|extensions| extensions.get_mut("persistedQuery"));
         let Some(named) = named.map(serde_json::Value::take).filter(|named| !named.is_null()) else {
-            return query.ok_or_else(|| bad("a query is needed"));
+            return query.map(|query| (query, false)).ok_or_else(|| bad("a query is needed"));
         };
         let named: Persisted = serde_json::from_value(named)
             .map_err(|_| bad("persistedQuery needs version 1 and the document's sha256Hash"))?;
@@ -46,16 +51,15 @@ impl PersistedQueries {
             return Err(bad("persistedQuery has version 1"));
         }
         match query {
-            Some(query) if hex::encode(Sha256::digest(&query)) == named.sha256_hash => {
-                self.documents.insert(named.sha256_hash, query.as_str().into());
-                Ok(query)
-            }
+            Some(query) if hex::encode(Sha256::digest(&query)) == named.sha256_hash => Ok((query, true)),
             Some(_) => Err(bad("sha256Hash is not the hash of the query")),
             // The message is what clients of this protocol look for.
-            None => self.documents.get(&named.sha256_hash).map(|document| document.to_string()).ok_or_else(|| {
-                let code = TopLevelCode::PersistedQueryNotFound;
-                Refusal::new(StatusCode::BAD_REQUEST, code, "PersistedQueryNotFound").about_document()
-            }),
+            None => {
+                self.documents.get(&named.sha256_hash).map(|document| (document.to_string(), false)).ok_or_else(|| {
+                    let code = TopLevelCode::PersistedQueryNotFound;
+                    Refusal::new(StatusCode::BAD_REQUEST, code, "PersistedQueryNotFound").about_document()
+                })
+            }
         }
     }
 }

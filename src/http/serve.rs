@@ -14,6 +14,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use socket2::SockRef;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
@@ -60,15 +63,22 @@ pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
         };
         bound(&stream);
         let router = router.clone();
+        let begun = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&begun);
         let service = service_fn(move |mut request: Request<Incoming>| {
+            seen.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(ConnectInfo(peer));
             router.clone().oneshot(request.map(Body::new))
         });
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let watched = connections.watch(connection);
         tokio::spawn(async move {
-            // How a connection ends is the other side's business.
-            drop(watched.await);
+            let mut watched = pin!(watched);
+            // How a connection ends is the other side's business. One that asks for nothing is not kept.
+            let nothing = tokio::time::timeout(HEADERS_WITHIN, watched.as_mut()).await.is_err();
+            if nothing && begun.load(Ordering::Relaxed) {
+                drop(watched.await);
+            }
         });
     }
     drop(listener);

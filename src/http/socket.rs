@@ -241,7 +241,7 @@ impl Connection {
             }
             None => None,
         };
-        let good_until = session.good_for.map(|good_for| Instant::now() + good_for);
+        let good_until = session.good_for.and_then(|good_for| Instant::now().checked_add(good_for));
         self.session = Some((session, counted, good_until));
         self.tell(&json!({ "type": "connection_ack" })).await
     }

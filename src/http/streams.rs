@@ -5,6 +5,7 @@ use super::viewer;
 use crate::app::App;
 use crate::auth::Claims;
 use crate::graphql::guard::Flaw;
+use crate::limit::household;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Data, Pos, Response, ServerError};
 use futures_util::StreamExt;
@@ -43,6 +44,10 @@ const ADDRESS_MAX: usize = 500;
 
 impl OpenStreams {
     pub(super) fn count(&self, of: Of) -> Option<Counted> {
+        let of = match of {
+            Of::Address(address) => Of::Address(household(address)),
+            of @ Of::Account(_) => of,
+        };
         let max = match of {
             Of::Account(_) => ACCOUNT_MAX,
             Of::Address(_) => ADDRESS_MAX,
@@ -85,7 +90,7 @@ impl Session {
         let mut data = Data::default();
         let Some(claims) = claims else { return Ok(Self { data: Arc::new(data), account: None, good_for: None }) };
         data.insert(viewer(app, claims).await?);
-        let seconds = u64::try_from(claims.exp - crate::clock::now().timestamp()).unwrap_or(0);
+        let seconds = u64::try_from(claims.exp.saturating_sub(crate::clock::now().timestamp())).unwrap_or(0);
         let account = Some(claims.sub.clone());
         Ok(Self { data: Arc::new(data), account, good_for: Some(Duration::from_secs(seconds)) })
     }

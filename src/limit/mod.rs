@@ -64,24 +64,28 @@ pub enum Bucket {
     Event(EventId),
     /// Holds of a buyer.
     Buyer(String),
-    /// Attempts to pay a hold.
-    Payment(HoldId),
+    /// A buyer's attempts to pay a hold.
+    Payment(String, HoldId),
+}
+
+/// Whom an address stands for: a household has a /64 of IPv6 of its own.
+#[must_use]
+pub fn household(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address @ IpAddr::V4(_) => address,
+    }
 }
 
 impl Bucket {
     fn key(&self) -> String {
         match self {
-            Self::Address(IpAddr::V4(address)) => format!("address:{address}"),
-            // A household has a /64 of its own.
-            Self::Address(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
-                Some(address) => format!("address:{address}"),
-                None => format!("address:{}", Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-            },
+            Self::Address(address) => format!("address:{}", household(*address)),
             Self::Account(account) => format!("account:{account}"),
             Self::Reports(account) => format!("reports:{account}"),
             Self::Event(event) => format!("event:{event}"),
             Self::Buyer(buyer) => format!("buyer:{buyer}"),
-            Self::Payment(hold) => format!("payment:{hold}"),
+            Self::Payment(buyer, hold) => format!("payment:{buyer}:{hold}"),
         }
     }
 }
@@ -169,7 +173,7 @@ impl Limiter {
             Bucket::Reports(_) => (self.rates.reports, reports),
             Bucket::Event(_) => (self.rates.event, event),
             Bucket::Buyer(_) => (self.rates.buyer, buyer),
-            Bucket::Payment(_) => (self.rates.payment, payment),
+            Bucket::Payment(..) => (self.rates.payment, payment),
         }
     }
 

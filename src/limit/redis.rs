@@ -7,7 +7,6 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, RedisError, Script};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::OnceCell;
 
 /// How long Redis may take before a process counts alone.
 const ANSWER_WITHIN: Duration = Duration::from_millis(50);
@@ -39,8 +38,7 @@ return math.ceil(wait)
 /// Buckets in Redis.
 #[derive(Clone)]
 pub(super) struct RedisBuckets {
-    client: redis::Client,
-    connection: Arc<OnceCell<ConnectionManager>>,
+    connection: ConnectionManager,
     prefix: String,
     script: Arc<Script>,
     /// Until when it is left alone, after it did not answer.
@@ -50,9 +48,9 @@ pub(super) struct RedisBuckets {
 impl RedisBuckets {
     /// Connects at the first use, and again by itself.
     pub(super) fn new(url: &str, namespace: &str) -> Result<Self, RedisError> {
+        let settings = ConnectionManagerConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
         Ok(Self {
-            client: redis::Client::open(url)?,
-            connection: Arc::default(),
+            connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, settings)?,
             prefix: format!("parterre:{namespace}:"),
             script: Arc::new(Script::new(TAKE)),
             away_until: Arc::default(),
@@ -112,11 +110,7 @@ impl RedisBuckets {
         if self.away().is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        let asked = async {
-            let settings = ConnectionManagerConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
-            let connect = || self.client.get_connection_manager_with_config(settings);
-            question(self.connection.get_or_try_init(connect).await?.clone()).await
-        };
+        let asked = question(self.connection.clone());
         if let Ok(Ok(answer)) = tokio::time::timeout(2 * ANSWER_WITHIN, asked).await {
             return Some(answer);
         }

@@ -3,12 +3,13 @@
 
 use super::queue::{Admitted, Gate, QueueError};
 use super::rules::{Allowance, Pace, Pulse, TOKEN_LIFE, slots};
-use super::{Policy, WaitingRooms};
+use super::{Policy, TERMS_LIFE, WaitingRooms};
 use crate::bus::Hint;
 use crate::outbox::{Consumer, Row};
 use crate::sql;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures_util::StreamExt as _;
 use parterre_entity::EventId;
 use parterre_schema::{SaleStatus, WaitingRoomStatus};
 use sea_orm::{DbErr, FromQueryResult};
@@ -56,6 +57,8 @@ pub(super) struct Room {
     /// Streams to wake when their buyer is let in.
     waiting: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     policy: Mutex<Allowed>,
+    /// When the event was looked at with success, until that was acted upon.
+    seen: Mutex<Option<DateTime<Utc>>>,
 }
 
 /// What the last look found.
@@ -82,6 +85,7 @@ impl Room {
             pulse: Mutex::default(),
             waiting: Mutex::default(),
             policy: Mutex::new(Allowed { policy, slots: 0 }),
+            seen: Mutex::default(),
         })
     }
 
@@ -115,18 +119,21 @@ pub struct Watcher {
     buyer: String,
     called: Arc<Notify>,
     told: watch::Receiver<Told>,
+    /// As it was before the buyer was told where they stand.
+    status: SaleStatus,
 }
 
 impl Watcher {
     pub(super) fn new(room: Arc<Room>, buyer: &str) -> Self {
         let (called, told) = (Arc::new(Notify::new()), room.told.subscribe());
         lock(&room.waiting).entry(buyer.to_owned()).or_default().push(Arc::clone(&called));
-        Self { room, buyer: buyer.to_owned(), called, told }
+        let status = told.borrow().status;
+        Self { room, buyer: buyer.to_owned(), called, told, status }
     }
 
     /// Until the buyer was let in, or the sale changed, or so long.
     pub async fn changed(&mut self, at_most: Duration) {
-        let status = self.told.borrow_and_update().status;
+        let status = self.status;
         tokio::select! {
             () = self.called.notified() => {}
             // A receiver outlives its sender only while the process ends.
@@ -178,6 +185,7 @@ impl WaitingRooms {
             *lock(&room.policy) = Allowed { policy, slots: slots(policy.per_remaining, remaining) };
         }
         let (status, opens_at) = (terms.status(remaining, self.now()), terms.row.on_sale_at);
+        *lock(&room.seen) = Some(self.now());
         room.told.send_if_modified(|told| {
             let before = *told;
             (told.status, told.opens_at) = (status, opens_at);
@@ -224,7 +232,12 @@ impl WaitingRooms {
         match told.shut() {
             None if told.status != SaleStatus::Paused => {}
             None => return Ok(()),
-            Some(_) => return self.inner.queue.clear(room.event).await,
+            // By what was seen just now only: another process may know better.
+            Some(_) => {
+                let Some(seen) = lock(&room.seen).take() else { return Ok(()) };
+                let lately = chrono::Duration::from_std(TERMS_LIFE).unwrap_or_default();
+                return self.inner.queue.clear(room.event, seen - lately).await;
+            }
         }
         let Allowed { policy, slots } = *lock(&room.policy);
         let gate = Gate {
@@ -311,6 +324,9 @@ async fn first_opening(db: &crate::db::Db, event: EventId) -> Result<Opening, Db
     })
 }
 
+/// Slots freed at once.
+const FINISHED_AT_ONCE: usize = 32;
+
 /// Frees the slots of those whose booking is confirmed.
 #[derive(Clone, Debug)]
 pub struct Departures(pub WaitingRooms);
@@ -340,10 +356,14 @@ impl Consumer for Departures {
                AND booking.created_at > clock_timestamp() - interval '1 hour'",
             bookings
         );
-        for booking in Booking::find_by_statement(statement).all(self.0.inner.db.pool()).await? {
-            // Whoever can't be told of runs out soon.
-            if let Err(error) = self.0.finish(booking.event_id, &booking.buyer).await {
-                tracing::debug!(%error, "a slot was not freed at once");
+        let bookings = Booking::find_by_statement(statement).all(self.0.inner.db.pool()).await?;
+        let finished = bookings.into_iter().map(async |booking| self.0.finish(booking.event_id, &booking.buyer).await);
+        let mut finished = futures_util::stream::iter(finished).buffer_unordered(FINISHED_AT_ONCE);
+        while let Some(result) = finished.next().await {
+            // Whoever can't be told of runs out soon: a queue that is away is not waited for.
+            if let Err(error) = result {
+                tracing::debug!(%error, "slots were not freed at once");
+                break;
             }
         }
         Ok(())

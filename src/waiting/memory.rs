@@ -1,7 +1,7 @@
 //! The queues of a process that serves alone.
 
 use super::queue::{ADMITTED_MAX, Admitted, Clock, Gate, KEPT, Place, Queue, QueueError};
-use super::rules::TOKEN_LIFE;
+use super::rules::{CLAIMED_WITHIN, TOKEN_LIFE};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
@@ -146,7 +146,7 @@ impl Queue for MemoryQueue {
                 let Some((_, buyer)) = line.waiting.pop_front() else { break };
                 line.arrivals.remove(&buyer);
                 let at_most_until = now + micros(gate.stay);
-                let until = (now + micros(TOKEN_LIFE)).min(at_most_until);
+                let until = (now + micros(CLAIMED_WITHIN)).min(at_most_until);
                 let stay = Stay { admission: Uuid::now_v7().simple().to_string(), until, at_most_until };
                 buyers.push(buyer.to_string());
                 line.inside.insert(buyer, stay);
@@ -172,10 +172,11 @@ impl Queue for MemoryQueue {
         Ok(())
     }
 
-    async fn clear(&self, event: EventId) -> Result<(), QueueError> {
+    async fn clear(&self, event: EventId, before: DateTime<Utc>) -> Result<(), QueueError> {
+        let before = before.timestamp_micros();
         if let Some(line) = self.lines().get_mut(&event) {
-            line.waiting.clear();
-            line.arrivals.clear();
+            line.waiting.retain(|(arrival, _)| *arrival > before);
+            line.arrivals.retain(|_, arrival| *arrival > before);
         }
         Ok(())
     }

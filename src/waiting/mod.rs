@@ -291,19 +291,26 @@ impl WaitingRooms {
     /// Holds seats, for those who were let in and do not ask too often. Others get what the same key got before, if
     /// anything.
     pub async fn hold(&self, request: HoldRequest, token: Option<&str>) -> Result<Answer, EntryError> {
-        let Some(limiter) = &self.inner.limiter else { return self.enter(request, token).await };
-        let buyer = request.buyer.clone();
-        let buckets = [Bucket::Buyer(buyer.clone()), Bucket::Event(request.event)];
-        limiter.take(&buckets).await.map_err(EntryError::TooOften)?;
-        if limiter.holds_of(&buyer, crate::clock::now()).await >= self.inner.holds_max {
-            let before = self.inner.inventory.replay(&request).await?;
-            return before.ok_or(EntryError::TooManyHolds { max: self.inner.holds_max });
+        let buyer = Bucket::Buyer(request.buyer.clone());
+        if let Some(limiter) = &self.inner.limiter {
+            limiter.take(&[buyer]).await.map_err(EntryError::TooOften)?;
         }
-        let answer = self.enter(request, token).await?;
-        if let Answer::Held { hold, replayed: false } = &answer {
-            limiter.held(&buyer, hold.row.id, hold.row.deadline).await;
+        let terms = self.terms(request.event).await?;
+        if terms.is_none_or(|terms| terms.policy().is_none()) {
+            return self.enter(request, false).await;
         }
-        Ok(answer)
+        let whose = (request.event, request.buyer.as_str());
+        let verdict = token.map(|token| self.inner.signer.judge(token, whose, self.now_ms()));
+        match verdict {
+            Some(Verdict::Valid { admission }) if !self.inner.ended.contains_key(&admission) => {
+                self.enter(request, true).await
+            }
+            // Nothing that was given out is lost because its reply was.
+            None | Some(Verdict::Valid { .. } | Verdict::RanOut) => {
+                self.replay(&request).await?.ok_or(EntryError::AdmissionRequired)
+            }
+            Some(Verdict::Wrong) => Err(EntryError::AdmissionRequired),
+        }
     }
 
     /// Gives a hold back.
@@ -315,28 +322,29 @@ impl WaitingRooms {
         Ok(())
     }
 
-    async fn enter(&self, request: HoldRequest, token: Option<&str>) -> Result<Answer, EntryError> {
-        let terms = self.terms(request.event).await?;
-        if terms.is_none_or(|terms| terms.policy().is_none()) {
-            return Ok(self.inner.inventory.hold(request).await?);
-        }
-        let whose = (request.event, request.buyer.as_str());
-        let verdict = token.map(|token| self.inner.signer.judge(token, whose, self.now_ms()));
-        match verdict {
-            Some(Verdict::Valid { admission }) if !self.inner.ended.contains_key(&admission) => {
-                self.hold_and_note(request).await
+    /// Asks for the hold of one who may, unless the event is asked for too much or the buyer has too many.
+    async fn enter(&self, request: HoldRequest, note: bool) -> Result<Answer, EntryError> {
+        let buyer = request.buyer.clone();
+        if let Some(limiter) = &self.inner.limiter {
+            limiter.take(&[Bucket::Event(request.event)]).await.map_err(EntryError::TooOften)?;
+            if limiter.holds_of(&buyer, crate::clock::now()).await >= self.inner.holds_max {
+                let max = self.inner.holds_max;
+                return self.replay(&request).await?.ok_or(EntryError::TooManyHolds { max });
             }
-            // Nothing that was given out is lost because its reply was.
-            None | Some(Verdict::Valid { .. } | Verdict::RanOut) => self.replay(&request).await,
-            Some(Verdict::Wrong) => Err(EntryError::AdmissionRequired),
         }
+        let answer = if note { self.hold_and_note(request).await? } else { self.inner.inventory.hold(request).await? };
+        if let (Some(limiter), Answer::Held { hold, replayed: false }) = (&self.inner.limiter, &answer) {
+            limiter.held(&buyer, hold.row.id, hold.row.deadline).await;
+        }
+        Ok(answer)
     }
 
-    async fn replay(&self, request: &HoldRequest) -> Result<Answer, EntryError> {
+    /// What the same key got before, for those who do not ask too often.
+    async fn replay(&self, request: &HoldRequest) -> Result<Option<Answer>, EntryError> {
         if self.inner.looks.check_key(&(request.event, request.buyer.clone())).is_err() {
-            return Err(EntryError::AdmissionRequired);
+            return Ok(None);
         }
-        self.inner.inventory.replay(request).await?.ok_or(EntryError::AdmissionRequired)
+        Ok(self.inner.inventory.replay(request).await?)
     }
 
     async fn hold_and_note(&self, request: HoldRequest) -> Result<Answer, EntryError> {

@@ -81,8 +81,8 @@ pub trait Queue: Send + Sync + std::fmt::Debug {
     /// Opens a queue that came into being, after so long. One that is open stays as it is.
     async fn open(&self, event: EventId, quiet: Duration) -> Result<(), QueueError>;
 
-    /// Sends everyone in line home.
-    async fn clear(&self, event: EventId) -> Result<(), QueueError>;
+    /// Sends everyone home who was in line before.
+    async fn clear(&self, event: EventId, before: DateTime<Utc>) -> Result<(), QueueError>;
 
     /// The queue's clock.
     fn now(&self) -> DateTime<Utc>;

@@ -3,7 +3,7 @@
 //! Invariants: one round trip a call; by Redis's own clock; all keys of an event share a slot of a cluster.
 
 use super::queue::{ADMITTED_MAX, Admitted, Clock, Gate, KEPT, Place, Queue, QueueError};
-use super::rules::TOKEN_LIFE;
+use super::rules::{CLAIMED_WITHIN, TOKEN_LIFE};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
@@ -11,7 +11,6 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{RedisError, Script, ScriptInvocation};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 /// How long Redis may take.
@@ -64,7 +63,7 @@ if till and stay and tonumber(till) > now then return string.match(stay, '^%S+')
 return ''
 ";
 
-/// ARGV: ahead, process, factor, people a minute, slots, opens at, life of a token, longest stay, most at once, prefix
+/// ARGV: ahead, process, factor, people a minute, slots, opens at, how long it may stay unclaimed, longest stay, most at once, prefix
 /// of new ids, how long keys are kept (ms). Returns whether it is open, total, waiting, inside, arrival of the first in
 /// line, now, then those let in. The arithmetic is `Allowance`'s; the factor is the most careful process's.
 const ADMIT: &str = r"
@@ -126,8 +125,8 @@ redis.call('HSETNX', KEYS[4], 'opened_at', string.format('%.0f', now + tonumber(
 /// Queues in Redis.
 #[derive(Clone)]
 pub struct RedisQueue {
-    client: redis::Client,
-    connection: Arc<OnceCell<ConnectionManager>>,
+    /// Connects at the first use, for all who wait, and again by itself.
+    connection: ConnectionManager,
     prefix: String,
     clock: Clock,
     scripts: Arc<Scripts>,
@@ -152,6 +151,14 @@ impl From<RedisError> for QueueError {
     }
 }
 
+/// What Redis answers in time.
+async fn within<T>(answer: impl Future<Output = Result<T, RedisError>>) -> Result<T, QueueError> {
+    match tokio::time::timeout(2 * ANSWER_WITHIN, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(QueueError("no answer in time".to_owned())),
+    }
+}
+
 fn micros(duration: Duration) -> u128 {
     duration.as_micros()
 }
@@ -159,10 +166,13 @@ fn micros(duration: Duration) -> u128 {
 impl RedisQueue {
     /// Connects at the first use, and again by itself. `namespace` keeps several installations on one Redis apart.
     pub fn new(url: &str, namespace: &str, clock: Clock) -> Result<Self, QueueError> {
+        let settings = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(ANSWER_WITHIN))
+            .set_connection_timeout(Some(ANSWER_WITHIN))
+            .set_number_of_retries(1);
         let script = |text: &str| Script::new(&format!("{NOW}{text}"));
         Ok(Self {
-            client: redis::Client::open(url)?,
-            connection: Arc::default(),
+            connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, settings)?,
             prefix: format!("parterre:{namespace}:queue:"),
             clock,
             scripts: Arc::new(Scripts {
@@ -189,17 +199,8 @@ impl RedisQueue {
     }
 
     async fn ask<T: redis::FromRedisValue>(&self, call: ScriptInvocation<'_>) -> Result<T, QueueError> {
-        let mut connection = self.connection().await?;
-        Ok(call.invoke_async(&mut connection).await?)
-    }
-
-    async fn connection(&self) -> Result<ConnectionManager, QueueError> {
-        let settings = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(ANSWER_WITHIN))
-            .set_connection_timeout(Some(ANSWER_WITHIN))
-            .set_number_of_retries(1);
-        let connect = || self.client.get_connection_manager_with_config(settings);
-        Ok(self.connection.get_or_try_init(connect).await?.clone())
+        let mut connection = self.connection.clone();
+        within(call.invoke_async(&mut connection)).await
     }
 
     async fn place(&self, event: EventId, buyer: &str, join: bool) -> Result<Place, QueueError> {
@@ -246,7 +247,7 @@ impl Queue for RedisQueue {
             .arg(gate.allowance.per_minute)
             .arg(gate.allowance.slots)
             .arg(gate.opens_at_ms.saturating_mul(1_000))
-            .arg(micros(TOKEN_LIFE))
+            .arg(micros(CLAIMED_WITHIN))
             .arg(micros(gate.stay))
             .arg(ADMITTED_MAX)
             .arg(Uuid::now_v7().simple().to_string())
@@ -271,9 +272,11 @@ impl Queue for RedisQueue {
         self.ask(call).await
     }
 
-    async fn clear(&self, event: EventId) -> Result<(), QueueError> {
-        let mut connection = self.connection().await?;
-        Ok(redis::cmd("DEL").arg(self.key(event, "line")).query_async(&mut connection).await?)
+    async fn clear(&self, event: EventId, before: DateTime<Utc>) -> Result<(), QueueError> {
+        let mut connection = self.connection.clone();
+        let mut clear = redis::cmd("ZREMRANGEBYSCORE");
+        clear.arg(self.key(event, "line")).arg("-inf").arg(before.timestamp_micros());
+        within(clear.query_async(&mut connection)).await
     }
 
     fn now(&self) -> DateTime<Utc> {

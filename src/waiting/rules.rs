@@ -6,6 +6,10 @@ use std::time::Duration;
 /// How long a token lasts unless it is renewed, and so how long a slot stays taken by somebody who went away.
 pub const TOKEN_LIFE: Duration = Duration::from_secs(90);
 
+/// How soon somebody who was let in must ask: longer than anybody in line rests between two polls. No token is out
+/// before, so the slot of one who went away is free the sooner.
+pub const CLAIMED_WITHIN: Duration = Duration::from_secs(40);
+
 /// A hold that took longer than this was slow.
 const SLOW: Duration = Duration::from_millis(500);
 /// More than one in so many slow: the 95th percentile is over the bound.
