@@ -130,6 +130,7 @@ fn welcome(app: &App) -> anyhow::Result<()> {
         format!(r#"{{"query":"{{ seatMap(eventId: \"{event}\") {{ event {{ title }} availableCount version }} }}"}}"#);
     println!(
         "\nParterre is running.\n\n  \
+         Box office  {url}/           (each tab is another buyer)\n  \
          GraphiQL    {url}/graphiql   (the example operations are in its tabs, with a buyer's token)\n  \
          GraphQL     {url}/graphql\n  \
          Schema      {url}/schema.graphql\n\n  \

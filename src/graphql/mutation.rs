@@ -118,6 +118,9 @@ impl Mutation {
             let request = checkout_request(viewer, &input)?;
             if let Some(limiter) = &services(ctx).limiter {
                 limiter.take(&[Bucket::Payment(viewer.subject.clone(), request.hold)]).await?;
+                if let Some(hold) = services(ctx).inventory.read(request.hold).await? {
+                    limiter.take(&[Bucket::Event(hold.row.event_id)]).await?;
+                }
             }
             let checked_out = services(ctx).bookings.checkout(&request).await?;
             let (id, replayed) = checked_out.map_err(UserError::refused_checkout)?;

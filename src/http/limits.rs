@@ -36,11 +36,14 @@ pub(super) async fn limit(
     let address = address_of(peer.ip(), request.headers(), &app.config.trusted_proxies);
     request.extensions_mut().insert(PeerAddress(address));
     let Some(limiter) = &app.limiter else { return next.run(request).await };
-    let mut buckets = vec![Bucket::Address(address)];
-    if let Some(claims) = claims(&app, request.headers()).await {
-        buckets.push(Bucket::Account(claims.sub.clone()));
+    // The address first: whoever asks too often costs no signature.
+    let mut taken = limiter.take(&[Bucket::Address(address)]).await;
+    if taken.is_ok()
+        && let Some(claims) = claims(&app, request.headers()).await
+    {
+        taken = limiter.take(&[Bucket::Account(claims.sub.clone())]).await;
     }
-    match limiter.take(&buckets).await {
+    match taken {
         Ok(()) => next.run(request).await,
         Err(too_often) => {
             metrics::counter!("parterre_requests_limited_total").increment(1);

@@ -2,7 +2,7 @@
 
 use crate::telemetry::{Ids, under};
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use uuid::Uuid;
@@ -10,7 +10,13 @@ use uuid::Uuid;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_CHARS_MAX: usize = 64;
 
-pub(super) async fn follow(request: Request<Body>, next: Next) -> Response {
+pub(super) async fn follow(mut request: Request<Body>, next: Next) -> Response {
+    // HTTP/2 names the host in the address.
+    if !request.headers().contains_key(header::HOST)
+        && let Some(host) = request.uri().authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok())
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
     let ids = ids(request.headers());
     let told = HeaderValue::from_str(&ids.request);
     let mut response = under(ids, next.run(request)).await;

@@ -1,7 +1,7 @@
 //! How often one may ask: a bucket for each peer address, account, event and hold, and how many holds a buyer has at
 //! once; shared by all servers through Redis, or kept in the process without it.
 //!
-//! Invariants: one round trip a request at the most; without Redis, or while it is away, each process counts alone, and
+//! Invariants: one round trip a question; without Redis, or while it is away, each process counts alone, and
 //! nobody is refused for that. The rate is GCRA: so many a second on the average, and so many at once after a rest.
 
 mod redis;
@@ -60,7 +60,7 @@ pub enum Bucket {
     Account(String),
     /// An account's reports.
     Reports(String),
-    /// Holds of an event.
+    /// Holds and checkouts of an event.
     Event(EventId),
     /// Holds of a buyer.
     Buyer(String),

@@ -27,7 +27,7 @@ use crate::limit::{Bucket, Limiter, TooOften};
 use chrono::{DateTime, Utc};
 use governor::DefaultKeyedRateLimiter;
 use keeper::{Room, Watcher};
-use parterre_entity::{EventId, HoldId, event};
+use parterre_entity::{EventId, HoldId, SeatState, event};
 use parterre_schema::{SaleStatus, WaitingRoomStatus};
 use sea_orm::DbErr;
 use std::num::NonZeroU32;
@@ -353,12 +353,12 @@ impl WaitingRooms {
         let answer = self.inner.inventory.hold(request).await;
         let conflicts = match &answer {
             Ok(Answer::Refused(Refusal::SeatsUnavailable(conflicts))) => seats_of(conflicts),
-            // A key that is repeated asks for nothing new.
-            Ok(Answer::Held { replayed: true, .. }) => {
+            Ok(Answer::Held { replayed: false, .. }) => Vec::new(),
+            // Neither a key that is repeated nor a request that never came to its seats says anything of the map.
+            Ok(Answer::Held { replayed: true, .. } | Answer::Refused(_)) | Err(_) => {
                 seats.clear();
                 Vec::new()
             }
-            Ok(Answer::Held { .. } | Answer::Refused(_)) | Err(_) => Vec::new(),
         };
         if let Some(room) = self.inner.rooms.get(&event).await {
             room.note(self.now(), started.elapsed(), (&seats, &conflicts));
@@ -448,12 +448,13 @@ impl WaitingRooms {
     }
 }
 
+/// Seats that somebody else is buying. Whoever asks for what is long sold meets nobody.
 fn seats_of(conflicts: &[Conflict]) -> Vec<i32> {
     conflicts
         .iter()
         .filter_map(|conflict| match conflict {
-            Conflict::Seat { seat, .. } => Some(*seat),
-            Conflict::Tier { .. } => None,
+            Conflict::Seat { seat, status: SeatState::Held | SeatState::Pending, .. } => Some(*seat),
+            Conflict::Seat { .. } | Conflict::Tier { .. } => None,
         })
         .collect()
 }
