@@ -17,7 +17,10 @@ async fn run(command: &mut Command, what: &str) {
 pub async fn node_tests(file: &str, environment: &[(&str, &str)]) {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     let install = async || {
-        if !Path::new("tests/clients/node_modules/.package-lock.json").exists() {
+        let written =
+            |file: &str| std::fs::metadata(Path::new("tests/clients").join(file)).and_then(|it| it.modified()).ok();
+        // Not there, or of an earlier list.
+        if written("node_modules/.package-lock.json") < written("package-lock.json") {
             run(Command::new("npm").args(["ci", "--no-fund", "--no-audit"]), "npm ci").await;
         }
     };
