@@ -65,7 +65,7 @@ pub struct Config {
     /// Where clients reach this server
     #[arg(long, env = "PARTERRE_PUBLIC_URL", default_value = "http://127.0.0.1:8000")]
     pub public_url: String,
-    /// Whether requests are limited by address and account: off for load tests, refused in production
+    /// Whether requests, holds and payments are limited: off for load tests, refused in production
     #[arg(long, env = "PARTERRE_LIMITS", value_enum, default_value_t = Limits::On)]
     pub limits: Limits,
     /// Requests a second of one address on the average, and four times as many at once
@@ -74,7 +74,7 @@ pub struct Config {
     /// Requests a second of one account on the average, and four times as many at once
     #[arg(long, env = "PARTERRE_ACCOUNT_PER_SECOND", default_value = "20")]
     pub account_per_second: NonZeroU32,
-    /// Holds a second that one event is asked for on the average, and twice as many at once
+    /// Holds a second that one event is asked for on the average, as many checkouts, and twice as many at once
     #[arg(long, env = "PARTERRE_EVENT_HOLDS_PER_SECOND", default_value = "2000")]
     pub event_holds_per_second: NonZeroU32,
     /// Holds that one buyer may have at once over all events

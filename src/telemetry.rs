@@ -41,7 +41,8 @@ tokio::task_local! {
 
 /// Runs a request under its ids: every line that it logs has them.
 pub async fn under<T>(ids: Ids, request: impl Future<Output = T>) -> T {
-    let span = tracing::info_span!(
+    // Of the highest level, so that a filter on lines does not take their ids away.
+    let span = tracing::error_span!(
         "request",
         request.id = ids.request,
         trace.id = ids.trace,

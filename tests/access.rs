@@ -128,6 +128,7 @@ async fn http_keeps_its_manners() {
     assert_eq!(post("text/plain", "{\"query\":\"{ __typename }\"}").await.unwrap().status(), 415);
     assert_eq!(post("multipart/form-data; boundary=x", "--x--").await.unwrap().status(), 415);
     assert_eq!(post("application/json", "[]").await.unwrap().status(), 400);
+    assert_eq!(post("application/json", " [\"{ __typename }\"]").await.unwrap().status(), 400);
     assert_eq!(post("application/json", "{").await.unwrap().status(), 400);
     assert_eq!(
         post("application/json", &format!("{{\"query\":\"{}\"}}", " ".repeat(300_000))).await.unwrap().status(),
@@ -212,4 +213,31 @@ async fn who_asks_too_often_waits_on_all_servers_and_nobody_else_does() {
         .await;
         stage.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_introspection_the_schema_is_not_told_by_documents_nor_by_their_errors() {
+    let stage = Stage::new().await;
+    let mut config = stage.config.clone();
+    config.introspection = Some(false);
+    config.data = stage.folder.join("closed");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let server = crate::support::start(config, listener, false, shutdown.clone()).await;
+    let closed = Api::new(&server.url, None);
+    for query in
+        ["{ __schema { queryType { name } } }", "{ ...F } fragment F on Query { __type(name: \"Venue\") { name } }"]
+    {
+        let answer = closed.ask(query, json!({})).await;
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "GRAPHQL_VALIDATION_FAILED", "{answer}");
+        assert!(answer.get("data").is_none(), "{answer}");
+    }
+    let answer = closed.ask("{ venu(id: 1) { name } }", json!({})).await;
+    assert!(!answer.to_string().contains("did you mean"), "{answer}");
+    assert!(stage.stranger().ask("{ venu(id: 1) { name } }", json!({})).await.to_string().contains("did you mean"));
+    assert_eq!(closed.data("{ __typename }", json!({})).await["__typename"], "Query");
+    assert_eq!(reqwest::get(format!("{}/schema.graphql", server.url)).await.unwrap().status(), 200);
+    shutdown.cancel();
+    server.app.drain(std::time::Duration::from_secs(10)).await;
+    stage.finish().await;
 }

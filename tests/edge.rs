@@ -264,6 +264,10 @@ async fn a_buyer_has_so_many_holds_over_all_events_and_a_lost_reply_is_found_all
         let refused = mina.mutate("holdSeats", input(10), "hold { id }").await;
         assert_eq!(refused["userErrors"][0]["code"], "LIMIT_EXCEEDED", "{refused}");
         assert_eq!(refused["userErrors"][0]["limit"], 10);
+        mina.checkout(&holds[9], "c", "pm_card_visa").await;
+        let after = mina.mutate("holdSeats", input(10), "hold { id }").await;
+        assert_eq!(after["userErrors"], json!([]), "what is paid is no hold any more: {after}");
+        mina.must("releaseHold", json!({ "holdId": after["hold"]["id"] }), "__typename").await;
         let replayed = mina.must("holdSeats", input(3), "replayed hold { id }").await;
         assert_eq!((&replayed["replayed"], &replayed["hold"]["id"]), (&json!(true), &holds[3]));
         mina.must("releaseHold", json!({ "holdId": holds[0] }), "__typename").await;

@@ -117,11 +117,15 @@ pub struct SeatsListed {
 struct Parsed {
     document: ExecutableDocument,
     kind: OperationType,
+    /// Whether it asks for the schema.
+    introspects: bool,
 }
 
 /// Documents that passed, so that those who ask the same again are answered sooner.
 #[derive(Clone, Debug)]
 pub struct Documents {
+    /// Whether the schema may be asked for by a document.
+    introspection: bool,
     judge: Judge,
     kept: moka::sync::Cache<Asked, Arc<Kept>>,
 }
@@ -141,12 +145,12 @@ const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 const KEPT_MAX: usize = 16 * 1024;
 
 impl Documents {
-    /// None yet. Names that were meant are suggested or not.
+    /// None yet. Where introspection is answered, names that were meant are suggested too.
     #[must_use]
-    pub fn new(suggests: bool) -> Self {
+    pub fn new(introspection: bool) -> Self {
         let weight = |key: &Asked, _: &Arc<Kept>| u32::try_from(key.0.len() * 10 + 4_096).unwrap_or(u32::MAX);
         let kept = moka::sync::Cache::builder().max_capacity(KEPT_BYTES).weigher(weight).build();
-        Self { judge: Judge::new(suggests), kept }
+        Self { introspection, judge: Judge::new(introspection), kept }
     }
 
     /// Judges a document with its variables and selects its operation.
@@ -166,6 +170,9 @@ impl Documents {
             }
             kept
         };
+        if kept.parsed.introspects && !self.introspection {
+            return Err(Refused::Validation("introspection is off here: the schema is at /schema.graphql".to_owned()));
+        }
         self.judge.fit_variables(&kept.fitting, operation_name, variables)?;
         kept.parsed.judge(variables)
     }
@@ -232,10 +239,11 @@ fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
     if kind == OperationType::Subscription && size.roots != 1 {
         return Err(Refused::Validation("a subscription has exactly one root field".to_owned()));
     }
+    let introspects = walk.introspects;
     document.operations = DocumentOperations::Single(operation);
     // What only the other operations use would look unused.
     document.fragments.retain(|name, _| needed.contains(name));
-    Ok(Parsed { document, kind })
+    Ok(Parsed { document, kind, introspects })
 }
 
 /// Counts open brackets and directives outside of strings and comments.
@@ -381,12 +389,21 @@ struct Walk<'a> {
     inside: usize,
     maps: Vec<SeatsListed>,
     is_report: bool,
+    introspects: bool,
 }
 
 impl<'a> Walk<'a> {
     fn of(document: &'a ExecutableDocument, operation: &'a OperationDefinition, given: Option<&'a Json>) -> Self {
         let variables = Variables { given, declared: &operation.variable_definitions };
-        Self { document, fragments: HashMap::new(), variables, inside: 0, maps: Vec::new(), is_report: false }
+        Self {
+            document,
+            fragments: HashMap::new(),
+            variables,
+            inside: 0,
+            maps: Vec::new(),
+            is_report: false,
+            introspects: false,
+        }
     }
 
     fn set(&mut self, set: &'a SelectionSet) -> Result<Size, Refused> {
@@ -444,6 +461,7 @@ impl<'a> Walk<'a> {
         };
         let name = field.name.node.as_str();
         self.is_report |= name == REPORT;
+        self.introspects |= matches!(name, "__schema" | "__type");
         let (inner_cost, each_seat) = match name {
             SEATS => (0, inner.cost),
             _ if MAPS.contains(&name) => {

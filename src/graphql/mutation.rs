@@ -118,13 +118,18 @@ impl Mutation {
             let request = checkout_request(viewer, &input)?;
             if let Some(limiter) = &services(ctx).limiter {
                 limiter.take(&[Bucket::Payment(viewer.subject.clone(), request.hold)]).await?;
-                if let Some(hold) = services(ctx).inventory.read(request.hold).await? {
-                    limiter.take(&[Bucket::Event(hold.row.event_id)]).await?;
+                let hold = services(ctx).inventory.read(request.hold).await?;
+                if let Some(hold) = hold.filter(|hold| hold.row.buyer == viewer.subject) {
+                    limiter.take(&[Bucket::Checkouts(hold.row.event_id)]).await?;
                 }
             }
             let checked_out = services(ctx).bookings.checkout(&request).await?;
             let (id, replayed) = checked_out.map_err(UserError::refused_checkout)?;
             let booking = read_booking(ctx, id).await?;
+            if let (Some(limiter), BookingState::Confirmed) = (&services(ctx).limiter, booking.0.row.status) {
+                // What is paid is no hold any more.
+                limiter.let_go(&viewer.subject, request.hold).await;
+            }
             let user_errors = failure_of(ctx, &booking).await?.into_iter().collect();
             Ok(CheckoutPayload { booking: Some(booking), replayed, user_errors })
         };

@@ -151,6 +151,10 @@ pub(super) async fn read_body(headers: &HeaderMap, claims: Option<&Claims>, body
         StatusCode::REQUEST_TIMEOUT => bad(status, "the body took too long to arrive".to_owned()),
         _ => too_large(),
     })?;
+    // A list would be read as the fields in their order.
+    if bytes.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        return Err(bad(StatusCode::BAD_REQUEST, "a request is one JSON object; batches are not taken".to_owned()));
+    }
     let asked: Asked = serde_json::from_slice(&bytes)
         .map_err(|error| bad(StatusCode::BAD_REQUEST, format!("the body is not a GraphQL request as JSON: {error}")))?;
     asked.check().map_err(|message| bad(StatusCode::BAD_REQUEST, message))

@@ -260,9 +260,11 @@ impl Connection {
         }
         let whose = session.account.clone().map_or(Bucket::Address(self.address), Bucket::Account);
         if let Some(limiter) = &self.app.limiter
-            && limiter.take(&[whose]).await.is_err()
+            && let Err(too_often) = limiter.take(&[whose]).await
         {
-            let error = refusal(TopLevelCode::RateLimited, "too many requests, wait a moment");
+            let mut error = refusal(TopLevelCode::RateLimited, "too many requests, wait a moment");
+            let wait = u64::try_from(too_often.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
+            error.extensions.get_or_insert_default().set("retryAfterMs", wait);
             return self.refuse(&id, &[error]).await;
         }
         let stream = match subscribe(&self.app, session, asked).await {

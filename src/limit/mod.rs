@@ -43,7 +43,7 @@ pub struct Rates {
     pub account: Rate,
     /// Operations of one account that read reports.
     pub reports: Rate,
-    /// Holds asked for at one event.
+    /// Holds asked for at one event, and as many checkouts.
     pub event: Rate,
     /// Holds asked for by one buyer: whoever holds and releases all the time runs out of them.
     pub buyer: Rate,
@@ -60,8 +60,10 @@ pub enum Bucket {
     Account(String),
     /// An account's reports.
     Reports(String),
-    /// Holds and checkouts of an event.
+    /// Holds of an event.
     Event(EventId),
+    /// Checkouts of an event: whoever holds seats already does not wait behind those who want some.
+    Checkouts(EventId),
     /// Holds of a buyer.
     Buyer(String),
     /// A buyer's attempts to pay a hold.
@@ -84,6 +86,7 @@ impl Bucket {
             Self::Account(account) => format!("account:{account}"),
             Self::Reports(account) => format!("reports:{account}"),
             Self::Event(event) => format!("event:{event}"),
+            Self::Checkouts(event) => format!("checkouts:{event}"),
             Self::Buyer(buyer) => format!("buyer:{buyer}"),
             Self::Payment(buyer, hold) => format!("payment:{buyer}:{hold}"),
         }
@@ -171,7 +174,8 @@ impl Limiter {
             Bucket::Address(_) => (self.rates.address, address),
             Bucket::Account(_) => (self.rates.account, account),
             Bucket::Reports(_) => (self.rates.reports, reports),
-            Bucket::Event(_) => (self.rates.event, event),
+            // Their keys differ.
+            Bucket::Event(_) | Bucket::Checkouts(_) => (self.rates.event, event),
             Bucket::Buyer(_) => (self.rates.buyer, buyer),
             Bucket::Payment(..) => (self.rates.payment, payment),
         }

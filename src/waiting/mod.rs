@@ -27,7 +27,7 @@ use crate::limit::{Bucket, Limiter, TooOften};
 use chrono::{DateTime, Utc};
 use governor::DefaultKeyedRateLimiter;
 use keeper::{Room, Watcher};
-use parterre_entity::{EventId, HoldId, SeatState, event};
+use parterre_entity::{EventId, EventState, HoldId, SeatState, event};
 use parterre_schema::{SaleStatus, WaitingRoomStatus};
 use sea_orm::DbErr;
 use std::num::NonZeroU32;
@@ -296,7 +296,8 @@ impl WaitingRooms {
             limiter.take(&[buyer]).await.map_err(EntryError::TooOften)?;
         }
         let terms = self.terms(request.event).await?;
-        if terms.is_none_or(|terms| terms.policy().is_none()) {
+        // A draft is nobody's business: the lane says that there is no such event.
+        if terms.is_none_or(|terms| terms.row.state == EventState::Draft || terms.policy().is_none()) {
             return self.enter(request, false).await;
         }
         let whose = (request.event, request.buyer.as_str());
