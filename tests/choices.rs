@@ -74,3 +74,16 @@ async fn a_pick_that_leaves_one_seat_alone_is_refused_unless_there_is_no_other()
     assert!(pick(&mina, &free.event, "k", &[2, 3]).await["hold"]["id"].is_string(), "others do not mind");
     stage.finish().await;
 }
+
+/// The last seat can't be named and chosen at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seat_that_is_named_is_not_chosen_by_the_server_too() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    pick(&stage.buyer("ada"), &hall.event, "k", &[1, 2]).await;
+    let ask =
+        json!({ "eventId": hall.event, "idempotencyKey": "k", "seatIds": ["A-3"], "bestAvailable": { "quantity": 1 } });
+    assert_eq!(stage.buyer("mina").refused("holdSeats", ask).await.0, "SOLD_OUT");
+    assert!(pick(&stage.buyer("mina"), &hall.event, "k", &[3]).await["hold"]["id"].is_string());
+    stage.finish().await;
+}

@@ -198,8 +198,7 @@ fn pack(map: &Projection, view: &View) -> Packed {
             layout.drawing.section_names.get(usize::try_from(section.section).unwrap_or(usize::MAX))
         });
         json!({
-            "id": LocalId::Section.encode(map.event, section.section), "name": name, "version": section.version,
-            "statuses": section.letters,
+            "id": LocalId::Section.encode(map.event, section.section), "name": name, "statuses": section.letters,
         })
     };
     let tier = |(tier, available): &(i16, i32)| json!({ "id": LocalId::Tier.encode(map.event, *tier), "available": available });

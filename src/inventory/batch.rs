@@ -111,7 +111,11 @@ async fn attempt(db: &Db, requests: &[HoldRequest], candidates: Candidates) -> R
     let mut pick = |index: usize, request: &HoldRequest, tables: &Tables| match candidates {
         Candidates::SkipLocked => picks.get(&index).cloned(),
         Candidates::InOrder => {
-            let is_free = |seat| tables.seats.get(&(request.event, seat)).is_some_and(|row| row.is_free(now));
+            let is_free = |seat| {
+                // What it names itself is not there to be chosen too.
+                !request.seats.contains(&seat)
+                    && tables.seats.get(&(request.event, seat)).is_some_and(|row| row.is_free(now))
+            };
             best::choose(request.layout.as_ref()?, &is_free, request.best.as_ref()?)
         }
     };

@@ -267,7 +267,7 @@ fn settle(
         None => Vec::new(),
     };
     let all_free = |seat: &i32| tables.seats.get(&(request.event, *seat)).is_some_and(|row| row.is_free(now));
-    if !chosen.iter().all(all_free) {
+    if !chosen.iter().all(all_free) || chosen.iter().any(|seat| request.seats.contains(seat)) {
         return Err(Refusal::SoldOut(Vec::new()));
     }
     grant(request, &chosen, &event, tables, now)

@@ -121,7 +121,10 @@ impl Sales {
         .all(self.db.pool())
         .await?;
         for event in &marked {
-            count(&self.db, event.event_id).await?;
+            // One that can't be counted does not keep the others waiting.
+            if let Err(error) = count(&self.db, event.event_id).await {
+                tracing::error!(event.id = %event.event_id, %error, "the sales of an event could not be counted");
+            }
         }
         Ok(marked.len())
     }
