@@ -252,6 +252,10 @@ async fn answers_that_are_not_definite_are_unknown_until_a_look_up_and_never_fai
         let pending = mina.checkout(&hold, "c", "pm_card_visa").await;
         assert_eq!(pending["userErrors"], json!([]));
         assert_eq!(pending["booking"]["status"], "PAYMENT_PENDING", "{status}");
+        eventually("the hold is converted", || async {
+            (stage.number("SELECT count(*) FROM hold WHERE status = 'CONVERTED'").await == 1).then_some(())
+        })
+        .await;
         stage.age_holds().await;
         let taken = stage.buyer("leo").hold(&hall.event, "k", &["A-1"]).await;
         assert_eq!(taken["userErrors"][0]["code"], "SEATS_UNAVAILABLE", "the seats are protected past any deadline");
