@@ -125,7 +125,7 @@ async fn a_list_of_seats_costs_as_many_as_there_are() {
 async fn a_map_is_served_packed_and_cacheable_and_changes_its_tag_with_its_version() {
     let stage = Stage::new().await;
     let hall = stage.hall(1, 6, |_| {}).await;
-    let draft = parterre_draft(&hall.organizer, &hall.venue, hall.layout.as_deref()).await;
+    let draft = draft_of(&hall.organizer, &hall.venue, hall.layout.as_deref()).await;
     let client = Client::new();
     let url = |event: &str| format!("{}/events/{event}/seat-map", stage.servers[0].url);
     let get = async |query: &str, headers: &[(&str, &str)]| -> Response {
@@ -171,7 +171,7 @@ async fn a_map_is_served_packed_and_cacheable_and_changes_its_tag_with_its_versi
     stage.finish().await;
 }
 
-async fn parterre_draft(organizer: &Api, venue: &str, layout: Option<&str>) -> String {
+async fn draft_of(organizer: &Api, venue: &str, layout: Option<&str>) -> String {
     let input = crate::support::fixtures::event_input(venue, layout);
     organizer.must("createEvent", input, "event { id }").await["event"]["id"].as_str().unwrap().to_owned()
 }

@@ -33,8 +33,7 @@ impl Consumer for Issuer {
     }
 
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
-        let confirmed =
-            |row: &&Row| row.topic == "booking" && row.payload.get("to").is_some_and(|to| to == "CONFIRMED");
+        let confirmed = |row: &&Row| row.topic == "booking" && row.says("to", "CONFIRMED");
         let mut bookings: Vec<Uuid> = rows.iter().filter(confirmed).filter_map(|row| row.subject).collect();
         bookings.sort_unstable();
         bookings.dedup();

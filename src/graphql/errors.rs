@@ -104,8 +104,7 @@ impl From<BookingError> for Failure {
 
 impl From<TooOften> for Failure {
     fn from(too_often: TooOften) -> Self {
-        let wait = u64::try_from(too_often.retry_after.as_millis()).unwrap_or(u64::MAX);
-        Self::RateLimited { retry_after_ms: wait.max(1) }
+        Self::RateLimited { retry_after_ms: too_often.retry_after_ms() }
     }
 }
 

@@ -118,9 +118,9 @@ impl Mutation {
             let request = checkout_request(viewer, &input)?;
             if let Some(limiter) = &services(ctx).limiter {
                 limiter.take(&[Bucket::Payment(viewer.subject.clone(), request.hold)]).await?;
-                let hold = services(ctx).inventory.read(request.hold).await?;
-                if let Some(hold) = hold.filter(|hold| hold.row.buyer == viewer.subject) {
-                    limiter.take(&[Bucket::Checkouts(hold.row.event_id)]).await?;
+                let hold = services(ctx).inventory.row(request.hold).await?;
+                if let Some(hold) = hold.filter(|hold| hold.buyer == viewer.subject) {
+                    limiter.take(&[Bucket::Checkouts(hold.event_id)]).await?;
                 }
             }
             let checked_out = services(ctx).bookings.checkout(&request).await?;

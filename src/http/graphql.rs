@@ -7,7 +7,7 @@ use crate::auth::{Claims, Role};
 use crate::graphql::cost_of;
 use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Flaw, Refused};
-use crate::limit::Bucket;
+use crate::limit::{Bucket, TooOften};
 use crate::telemetry::carry;
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables, value};
@@ -241,7 +241,7 @@ async fn run(
     if let (Some(limiter), Some(claims), true) = (&app.limiter, &claims, accepted.is_report)
         && let Err(too_often) = limiter.take(&[Bucket::Reports(claims.sub.clone())]).await
     {
-        return limits::refuse(too_often.retry_after);
+        return limits::refuse(too_often);
     }
     let cost = accepted.cost;
     let kind = if accepted.kind == OperationType::Mutation { "mutation" } else { "query" };
@@ -321,8 +321,8 @@ impl Accept {
             && !response.errors.is_empty()
             && response.errors.iter().all(|error| error.path.is_empty());
         response.errors = response.errors.into_iter().map(with_code).collect();
-        if let Some(retry_after) = limited(&response) {
-            return limits::refuse(retry_after);
+        if let Some(too_often) = limited(&response) {
+            return limits::refuse(too_often);
         }
         let status = if refused && matches!(self, Self::Graphql) { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         // A document that was not executed has no data, not even null. Keys stay in the order they were asked for.
@@ -336,7 +336,7 @@ impl Accept {
 }
 
 /// How long to wait, if nothing came of an operation but that it was asked for too often.
-fn limited(response: &GraphqlResponse) -> Option<Duration> {
+fn limited(response: &GraphqlResponse) -> Option<TooOften> {
     let nothing = match &response.data {
         async_graphql::Value::Null => true,
         async_graphql::Value::Object(fields) => fields.values().all(|field| *field == async_graphql::Value::Null),
@@ -350,7 +350,7 @@ fn limited(response: &GraphqlResponse) -> Option<Duration> {
         limited.then(|| Duration::from_millis(wait.unwrap_or(1_000)))
     };
     let waits: Option<Vec<Duration>> = response.errors.iter().map(wait).collect();
-    waits?.into_iter().max().filter(|_| nothing)
+    waits?.into_iter().max().filter(|_| nothing).map(|retry_after| TooOften { retry_after })
 }
 
 /// Every error has a code: those of the library are about the document or its variables.

@@ -2,7 +2,7 @@
 
 use super::claims;
 use crate::app::App;
-use crate::limit::Bucket;
+use crate::limit::{Bucket, TooOften};
 use axum::body::Body;
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -13,7 +13,6 @@ use ipnet::IpNet;
 use parterre_schema::TopLevelCode;
 use serde_json::json;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 /// Who is really asking, as the first stage found out.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +46,7 @@ pub(super) async fn limit(
         Ok(()) => next.run(request).await,
         Err(too_often) => {
             metrics::counter!("parterre_requests_limited_total").increment(1);
-            refuse(too_often.retry_after)
+            refuse(too_often)
         }
     }
 }
@@ -73,8 +72,8 @@ fn address_of(peer: IpAddr, headers: &HeaderMap, proxies: &[IpNet]) -> IpAddr {
 }
 
 /// Too often: when to try again, for programs that read bodies and for those that read headers.
-pub(super) fn refuse(retry_after: Duration) -> Response {
-    let retry_after_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
+pub(super) fn refuse(too_often: TooOften) -> Response {
+    let retry_after_ms = too_often.retry_after_ms();
     let code = TopLevelCode::RateLimited.as_str();
     let error = json!({
         "message": "too many requests, wait a moment",

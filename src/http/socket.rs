@@ -5,7 +5,7 @@
 //! seconds, or is silent for thirty, is closed; the end of the token is the end of the socket.
 
 use super::graphql::Asked;
-use super::streams::{Counted, Of, Session, did_not_begin, refusal, subscribe};
+use super::streams::{Counted, FULL, Of, Session, did_not_begin, refusal, subscribe};
 use super::{bearer, limits};
 use crate::app::App;
 use crate::limit::Bucket;
@@ -40,9 +40,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Streams of one socket.
 const STREAMS_MAX: usize = 50;
 
-/// When one who has too many open may try again.
-const FULL_RETRY: Duration = Duration::from_secs(5);
-
 /// A close code and its reason.
 type Close = (u16, &'static str);
 
@@ -60,7 +57,7 @@ const TOO_MANY_INITS: Close = (4429, "Too many initialisation requests");
 const TOO_MANY_SOCKETS: Close = (4429, "Too many sockets of this account");
 
 pub(super) fn open(app: App, upgrade: WebSocketUpgrade, address: IpAddr) -> Response {
-    let Some(counted) = app.open_streams.count(Of::Address(address)) else { return limits::refuse(FULL_RETRY) };
+    let Some(counted) = app.open_streams.count(Of::Address(address)) else { return limits::refuse(FULL) };
     let upgrade = upgrade
         .protocols([PROTOCOL])
         .read_buffer_size(4 * 1024)
@@ -263,8 +260,7 @@ impl Connection {
             && let Err(too_often) = limiter.take(&[whose]).await
         {
             let mut error = refusal(TopLevelCode::RateLimited, "too many requests, wait a moment");
-            let wait = u64::try_from(too_often.retry_after.as_millis()).unwrap_or(u64::MAX).max(1);
-            error.extensions.get_or_insert_default().set("retryAfterMs", wait);
+            error.extensions.get_or_insert_default().set("retryAfterMs", too_often.retry_after_ms());
             return self.refuse(&id, &[error]).await;
         }
         let stream = match subscribe(&self.app, session, asked).await {

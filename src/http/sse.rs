@@ -5,7 +5,7 @@
 
 use super::graphql::{Asked, AskedByGet, read_body};
 use super::limits::PeerAddress;
-use super::streams::{Counted, Of, Session, did_not_begin, refusal, server_errors, subscribe};
+use super::streams::{Counted, FULL, Of, Session, did_not_begin, refusal, server_errors, subscribe};
 use super::{claims, limits, origin};
 use crate::app::App;
 use crate::auth::Claims;
@@ -23,8 +23,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When one who has too many open may try again.
-const FULL_RETRY: Duration = Duration::from_secs(5);
 /// How often a comment keeps a silent stream alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
 
@@ -81,7 +79,7 @@ async fn open(
     let account = session.account.clone().map(Of::Account);
     let counted: Option<Vec<Counted>> =
         [Some(Of::Address(address)), account].into_iter().flatten().map(|of| app.open_streams.count(of)).collect();
-    let Some(counted) = counted else { return limits::refuse(FULL_RETRY) };
+    let Some(counted) = counted else { return limits::refuse(FULL) };
     // What is wrong with the operation is told in the stream, which is then complete.
     let responses = subscribe(&app, &session, asked).await.unwrap_or_else(|errors| {
         futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(errors))).boxed()

@@ -5,7 +5,7 @@ use super::viewer;
 use crate::app::App;
 use crate::auth::Claims;
 use crate::graphql::guard::Flaw;
-use crate::limit::household;
+use crate::limit::{TooOften, household};
 use async_graphql::parser::types::OperationType;
 use async_graphql::{Data, Pos, Response, ServerError};
 use futures_util::StreamExt;
@@ -41,6 +41,9 @@ pub(super) struct Counted {
 const ACCOUNT_MAX: usize = 50;
 /// Open at once of one address, in one process.
 const ADDRESS_MAX: usize = 500;
+
+/// When one who has too many open may try again.
+pub(super) const FULL: TooOften = TooOften { retry_after: Duration::from_secs(5) };
 
 impl OpenStreams {
     pub(super) fn count(&self, of: Of) -> Option<Counted> {

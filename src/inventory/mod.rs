@@ -136,9 +136,14 @@ impl Inventory {
         Ok(Some(Answer::Held { hold, replayed: true }))
     }
 
+    /// A hold without its items, whoever's it is.
+    pub async fn row(&self, id: HoldId) -> Result<Option<hold::Model>, DbErr> {
+        hold::Entity::find_by_id(id).one(self.db.pool()).await
+    }
+
     /// A hold with its items, whoever's it is.
     pub async fn read(&self, id: HoldId) -> Result<Option<Hold>, DbErr> {
-        let Some(row) = hold::Entity::find_by_id(id).one(self.db.pool()).await? else { return Ok(None) };
+        let Some(row) = self.row(id).await? else { return Ok(None) };
         let items = hold_item::Entity::find()
             .filter(hold_item::Column::HoldId.eq(id))
             .order_by_asc(hold_item::Column::ItemNo)

@@ -100,6 +100,14 @@ pub struct TooOften {
     pub retry_after: Duration,
 }
 
+impl TooOften {
+    /// The same in whole milliseconds, at least one.
+    #[must_use]
+    pub fn retry_after_ms(&self) -> u64 {
+        u64::try_from(self.retry_after.as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+}
+
 /// Counts requests and holds.
 #[derive(Clone)]
 pub struct Limiter {

@@ -78,12 +78,11 @@ impl Consumer for Notifier {
 /// The message a change calls for: its kind, the booking, and what it is about, so that it is written once.
 fn message_of(row: &Row) -> Option<(Kind, Uuid, Uuid)> {
     let booking = row.subject?;
-    let is = |field: &str, value: &str| row.payload.get(field).is_some_and(|found| found == value);
     match row.topic.as_str() {
         // With the tickets, so only once they are issued.
-        "ticket" if is("to", "ISSUED") => Some((Kind::Confirmed, booking, booking)),
-        "booking" if is("to", "CANCELLED") => Some((Kind::Cancelled, booking, booking)),
-        "booking" if is("refund", "SUCCEEDED") => {
+        "ticket" if row.says("to", "ISSUED") => Some((Kind::Confirmed, booking, booking)),
+        "booking" if row.says("to", "CANCELLED") => Some((Kind::Cancelled, booking, booking)),
+        "booking" if row.says("refund", "SUCCEEDED") => {
             let refund = row.payload.get("id")?.as_str()?.parse().ok()?;
             Some((Kind::Refunded, booking, refund))
         }

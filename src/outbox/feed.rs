@@ -32,6 +32,14 @@ pub struct Row {
     pub payload: serde_json::Value,
 }
 
+impl Row {
+    /// Whether a field of what the writer told is this word.
+    #[must_use]
+    pub fn says(&self, field: &str, word: &str) -> bool {
+        self.payload.get(field).is_some_and(|found| found == word)
+    }
+}
+
 /// Which database cluster this is. A restore or a failover changes it, and old cursors mean nothing then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {

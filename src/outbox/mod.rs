@@ -11,7 +11,7 @@ mod relay;
 
 pub use consumer::{Consumer, Progress, consume};
 pub use feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
-pub use lag::watch;
+pub use lag::{watch, watch_all};
 pub use relay::Relay;
 
 use parterre_entity::EventId;

@@ -47,12 +47,11 @@ pub async fn watch(db: &Db, escalate_minutes: u32) -> Result<Watched, DbErr> {
     ))
     .all(db.pool())
     .await?;
+    let gauge = |number: i64| f64::from(i32::try_from(number).unwrap_or(i32::MAX));
     for state in PaymentState::ALL {
         let found = states.iter().find(|row| row.status == *state).map_or(0, |row| row.payments);
-        let open = f64::from(i32::try_from(found).unwrap_or(i32::MAX));
-        metrics::gauge!("parterre_payments_open", "state" => state.as_str()).set(open);
+        metrics::gauge!("parterre_payments_open", "state" => state.as_str()).set(gauge(found));
     }
-    let gauge = |number: i64| f64::from(i32::try_from(number).unwrap_or(i32::MAX));
     metrics::gauge!("parterre_payments_unknown").set(gauge(watched.unknown));
     metrics::gauge!("parterre_payments_unknown_oldest_seconds").set(watched.unknown_oldest_seconds);
     metrics::gauge!("parterre_payments_in_review").set(gauge(watched.in_review));

@@ -343,8 +343,7 @@ impl Consumer for Departures {
             event_id: EventId,
             buyer: String,
         }
-        let confirmed =
-            |row: &&Row| row.topic == "booking" && row.payload.get("to").is_some_and(|to| to == "CONFIRMED");
+        let confirmed = |row: &&Row| row.topic == "booking" && row.says("to", "CONFIRMED");
         let bookings: Vec<Uuid> = rows.iter().filter(confirmed).filter_map(|row| row.subject).collect();
         if bookings.is_empty() {
             return Ok(());

@@ -16,7 +16,7 @@ pub use self::redis::RedisQueue;
 pub use keeper::Departures;
 pub use memory::MemoryQueue;
 pub use queue::{Admitted, Clock, Gate, Place, Queue, QueueError};
-pub use rules::{Allowance, TOKEN_LIFE, slots};
+pub use rules::{Allowance, TOKEN_LIFE};
 
 use crate::bus::{Bus, Hint};
 use crate::catalogue::{Catalogue, Schedule, sale_status};

@@ -98,7 +98,7 @@ pub fn start(app: &App) {
     run(app, ("gauges", Duration::from_secs(15), Wake::default()), move || {
         let (db, catalogue) = (db.clone(), catalogue.clone());
         async move {
-            crate::outbox::watch(&db, None).await?;
+            crate::outbox::watch_all(&db).await?;
             for (event, remaining) in catalogue.stock(STOCK_MAX).await? {
                 let left = f64::from(i32::try_from(remaining).unwrap_or(i32::MAX));
                 metrics::gauge!("parterre_event_remaining", "event" => event.to_string()).set(left);
@@ -189,7 +189,7 @@ pub fn start_indexer(app: &App) {
         let (behind, db) = (Arc::clone(&behind), db.clone());
         async move {
             let position = behind.lock().await.position().unwrap_or_default();
-            crate::outbox::watch(&db, Some(("search", position))).await.map(|()| Next::Later)
+            crate::outbox::watch(&db, "search", position).await.map(|()| Next::Later)
         }
     });
     run(app, ("search", Duration::from_millis(300), Wake::default()), move || {
