@@ -28,6 +28,7 @@ use parterre_schema::{
 use sea_orm::DbErr;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a write did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +82,11 @@ pub struct Catalogue {
     db: Db,
     layouts: moka::future::Cache<LayoutId, Arc<Layout>>,
     frames: moka::future::Cache<EventId, Frame>,
+    recent: moka::future::Cache<EventId, Option<Arc<event::Model>>>,
 }
+
+/// How old what is told of an event from memory may be.
+pub const RECENT: Duration = Duration::from_secs(2);
 
 /// What of an event never changes.
 #[derive(Clone, Debug)]
@@ -98,7 +103,8 @@ impl Catalogue {
     /// Over a database.
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Self { db, layouts: moka::future::Cache::new(64), frames: moka::future::Cache::new(100_000) }
+        let recent = moka::future::Cache::builder().max_capacity(100_000).time_to_live(RECENT).build();
+        Self { db, layouts: moka::future::Cache::new(64), frames: moka::future::Cache::new(100_000), recent }
     }
 
     /// Creates a venue.

@@ -124,6 +124,14 @@ pub struct Schedule {
     pub off_sale_at: DateTime<Utc>,
 }
 
+impl Schedule {
+    /// Of an event.
+    #[must_use]
+    pub const fn of(event: &parterre_entity::event::Model) -> Self {
+        Self { starts_at: event.starts_at, on_sale_at: event.on_sale_at, off_sale_at: event.off_sale_at }
+    }
+}
+
 /// A checked new event, but for what its layout has to say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventFacts {

@@ -107,7 +107,7 @@ pub async fn cost_of(services: &Services, accepted: &Accepted) -> Result<u64, Db
         let id = parse_node_id(&listed.event).filter(|(kind, _)| *kind == Kind::Event).map(|(_, id)| EventId(id));
         let Some(id) = id else { continue };
         // What a draft would cost must not tell that there is one.
-        let event = services.waiting.event(id).await.map_err(|error| DbErr::Custom(error.to_string()))?;
+        let event = services.catalogue.recent(id).await.map_err(|error| DbErr::Custom(error.to_string()))?;
         let Some(layout) = event.filter(|event| event.state != EventState::Draft).and_then(|event| event.layout_id)
         else {
             continue;

@@ -31,7 +31,7 @@ pub(super) async fn event_for(ctx: &Context<'_>, id: EventId) -> Result<Option<e
 
 /// Whether there is such an event for whoever asks, from memory.
 pub(super) async fn waiting_event(ctx: &Context<'_>, id: EventId) -> Result<bool, Failure> {
-    Ok(services(ctx).waiting.event(id).await?.is_some_and(|row| may_see(ctx, &row)))
+    Ok(services(ctx).catalogue.recent(id).await?.is_some_and(|row| may_see(ctx, &row)))
 }
 
 fn may_see(ctx: &Context<'_>, row: &event::Model) -> bool {

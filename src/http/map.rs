@@ -135,7 +135,7 @@ pub(super) async fn get(
     let nothing = || (StatusCode::NOT_FOUND, [(header::CACHE_CONTROL, "no-store")]).into_response();
     let away = || (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")]).into_response();
     let Some(id) = id else { return nothing() };
-    match app.services.waiting.event(id).await {
+    match app.services.catalogue.recent(id).await {
         Ok(Some(event)) if event.state != EventState::Draft => {}
         Ok(_) => return nothing(),
         Err(_) => return away(),

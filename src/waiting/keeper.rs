@@ -3,8 +3,9 @@
 
 use super::queue::{Admitted, Gate, QueueError};
 use super::rules::{Allowance, Pace, Pulse, TOKEN_LIFE, slots};
-use super::{Policy, TERMS_LIFE, WaitingRooms};
+use super::{Policy, WaitingRooms};
 use crate::bus::Hint;
+use crate::catalogue::{RECENT, Schedule, sale_status};
 use crate::outbox::{Consumer, Row};
 use crate::sql;
 use async_trait::async_trait;
@@ -178,17 +179,17 @@ impl Measure {
 impl WaitingRooms {
     /// Reads the event and what is left of it: three numbers a second, however many wait.
     pub(super) async fn look(&self, room: &Room) -> Result<(), Arc<DbErr>> {
-        let Some(terms) = self.terms(room.event).await? else { return Ok(()) };
+        let Some(event) = self.inner.catalogue.recent(room.event).await? else { return Ok(()) };
         let remaining = self.inner.catalogue.remaining(&[room.event]).await.map_err(Arc::new)?;
         let remaining = remaining.get(&room.event).copied().unwrap_or(0);
-        if let Some(policy) = terms.policy() {
+        if let Some(policy) = Policy::of(&event) {
             *lock(&room.policy) = Allowed { policy, slots: slots(policy.per_remaining, remaining) };
         }
-        let (status, opens_at) = (terms.status(remaining, self.now()), terms.row.on_sale_at);
+        let status = sale_status(event.state, Schedule::of(&event), remaining, self.now());
         *lock(&room.seen) = Some(self.now());
         room.told.send_if_modified(|told| {
             let before = *told;
-            (told.status, told.opens_at) = (status, opens_at);
+            (told.status, told.opens_at) = (status, event.on_sale_at);
             before != *told
         });
         Ok(())
@@ -235,7 +236,7 @@ impl WaitingRooms {
             // By what was seen just now only: another process may know better.
             Some(_) => {
                 let Some(seen) = lock(&room.seen).take() else { return Ok(()) };
-                let lately = chrono::Duration::from_std(TERMS_LIFE).unwrap_or_default();
+                let lately = chrono::Duration::from_std(RECENT).unwrap_or_default();
                 return self.inner.queue.clear(room.event, seen - lately).await;
             }
         }

@@ -19,7 +19,7 @@ pub use queue::{Admitted, Clock, Gate, Place, Queue, QueueError};
 pub use rules::{Allowance, TOKEN_LIFE};
 
 use crate::bus::{Bus, Hint};
-use crate::catalogue::{Catalogue, Schedule, sale_status};
+use crate::catalogue::Catalogue;
 use crate::config::Secret;
 use crate::db::Db;
 use crate::inventory::{Answer, Conflict, HoldError, HoldRequest, Inventory, Refusal, ReleaseError};
@@ -28,7 +28,7 @@ use chrono::{DateTime, Utc};
 use governor::DefaultKeyedRateLimiter;
 use keeper::{Room, Watcher};
 use parterre_entity::{EventId, EventState, HoldId, SeatState, event};
-use parterre_schema::{SaleStatus, WaitingRoomStatus};
+use parterre_schema::WaitingRoomStatus;
 use sea_orm::DbErr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -102,13 +102,6 @@ impl Standing {
     }
 }
 
-/// What of an event decides about its waiting room.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    row: Arc<event::Model>,
-    schedule: Schedule,
-}
-
 /// How an organizer lets people in.
 #[derive(Clone, Copy, Debug)]
 struct Policy {
@@ -117,21 +110,12 @@ struct Policy {
     stay: Duration,
 }
 
-impl Terms {
-    fn of(row: event::Model) -> Self {
-        let schedule = Schedule { starts_at: row.starts_at, on_sale_at: row.on_sale_at, off_sale_at: row.off_sale_at };
-        Self { row: Arc::new(row), schedule }
-    }
-
-    /// None: there is no waiting room.
-    fn policy(&self) -> Option<Policy> {
-        let per_minute = u32::try_from(self.row.admit_per_minute?).unwrap_or(1);
-        let stay = Duration::from_secs(u64::try_from(self.row.admission_seconds).unwrap_or(600));
-        Some(Policy { per_minute, per_remaining: self.row.active_per_remaining_seat, stay })
-    }
-
-    fn status(&self, remaining: i64, now: DateTime<Utc>) -> SaleStatus {
-        sale_status(self.row.state, self.schedule, remaining, now)
+impl Policy {
+    /// Of an event. None: it has no waiting room.
+    fn of(event: &event::Model) -> Option<Self> {
+        let per_minute = u32::try_from(event.admit_per_minute?).unwrap_or(1);
+        let stay = Duration::from_secs(u64::try_from(event.admission_seconds).unwrap_or(600));
+        Some(Self { per_minute, per_remaining: event.active_per_remaining_seat, stay })
     }
 }
 
@@ -153,7 +137,6 @@ struct Inner {
     holds_max: usize,
     /// Names this process in the queue.
     process: Arc<str>,
-    terms: moka::future::Cache<EventId, Option<Terms>>,
     rooms: moka::future::Cache<EventId, Arc<Room>>,
     /// Admissions that ended before their tokens ran out.
     ended: moka::sync::Cache<String, ()>,
@@ -188,8 +171,6 @@ pub struct Parts {
     pub shutdown: CancellationToken,
 }
 
-/// How old what we know of an event may be.
-const TERMS_LIFE: Duration = Duration::from_secs(2);
 /// Rooms that nobody asks for are left after this long.
 const ROOM_IDLE: Duration = Duration::from_mins(10);
 /// Looks for a hold a second and buyer, and at once.
@@ -212,7 +193,6 @@ impl WaitingRooms {
             limiter,
             holds_max,
             process: uuid::Uuid::now_v7().simple().to_string().into(),
-            terms: moka::future::Cache::builder().max_capacity(100_000).time_to_live(TERMS_LIFE).build(),
             rooms: moka::future::Cache::builder().max_capacity(10_000).time_to_idle(ROOM_IDLE).build(),
             ended: moka::sync::Cache::builder().max_capacity(1_000_000).time_to_live(2 * TOKEN_LIFE).build(),
             looks: governor::RateLimiter::keyed(looks),
@@ -222,19 +202,6 @@ impl WaitingRooms {
         let rooms = Self { inner: Arc::new(inner) };
         tasks.spawn(rooms.clone().listen(hints));
         Ok(rooms)
-    }
-
-    /// An event as it was at most two seconds ago, whoever may see it.
-    pub async fn event(&self, id: EventId) -> Result<Option<Arc<event::Model>>, Arc<DbErr>> {
-        Ok(self.terms(id).await?.map(|terms| terms.row))
-    }
-
-    async fn terms(&self, id: EventId) -> Result<Option<Terms>, Arc<DbErr>> {
-        let read = async {
-            let row = self.inner.catalogue.events(&[id]).await?.remove(&id);
-            Ok::<_, DbErr>(row.map(Terms::of))
-        };
-        self.inner.terms.try_get_with(id, read).await
     }
 
     /// Takes a place at the end of an event's line, or keeps the one there is.
@@ -295,9 +262,9 @@ impl WaitingRooms {
         if let Some(limiter) = &self.inner.limiter {
             limiter.take(&[buyer]).await.map_err(EntryError::TooOften)?;
         }
-        let terms = self.terms(request.event).await?;
+        let event = self.inner.catalogue.recent(request.event).await?;
         // A draft is nobody's business: the lane says that there is no such event.
-        if terms.is_none_or(|terms| terms.row.state == EventState::Draft || terms.policy().is_none()) {
+        if event.is_none_or(|event| event.state == EventState::Draft || Policy::of(&event).is_none()) {
             return self.enter(request, false).await;
         }
         let whose = (request.event, request.buyer.as_str());
@@ -369,7 +336,8 @@ impl WaitingRooms {
 
     /// The room of an event, kept by this process from now on. None: the event has none.
     async fn room(&self, event: EventId) -> Result<Option<Arc<Room>>, Arc<DbErr>> {
-        let Some(policy) = self.terms(event).await?.and_then(|terms| terms.policy()) else { return Ok(None) };
+        let row = self.inner.catalogue.recent(event).await?;
+        let Some(policy) = row.and_then(|row| Policy::of(&row)) else { return Ok(None) };
         let load = async {
             let room = Room::new(event, policy);
             self.look(&room).await?;

@@ -23,7 +23,7 @@ impl Event {
     /// Where its sale stands now.
     pub async fn sale_status_now(&self, ctx: &Context<'_>) -> Result<SaleStatus, Failure> {
         let row = &self.0;
-        let schedule = Schedule { starts_at: row.starts_at, on_sale_at: row.on_sale_at, off_sale_at: row.off_sale_at };
+        let schedule = Schedule::of(row);
         let now = crate::clock::now();
         // Stock is only asked for where it makes a difference.
         match sale_status(row.state, schedule, 1, now) {
