@@ -218,12 +218,7 @@ async fn who_asks_too_often_waits_on_all_servers_and_nobody_else_does() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_introspection_the_schema_is_not_told_by_documents_nor_by_their_errors() {
     let stage = Stage::new().await;
-    let mut config = stage.config.clone();
-    config.introspection = Some(false);
-    config.data = stage.folder.join("closed");
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let shutdown = tokio_util::sync::CancellationToken::new();
-    let server = crate::support::start(config, listener, false, shutdown.clone()).await;
+    let server = stage.beside(|config| config.introspection = Some(false)).await;
     let closed = Api::new(&server.url, None);
     for query in
         ["{ __schema { queryType { name } } }", "{ ...F } fragment F on Query { __type(name: \"Venue\") { name } }"]
@@ -237,7 +232,6 @@ async fn without_introspection_the_schema_is_not_told_by_documents_nor_by_their_
     assert!(stage.stranger().ask("{ venu(id: 1) { name } }", json!({})).await.to_string().contains("did you mean"));
     assert_eq!(closed.data("{ __typename }", json!({})).await["__typename"], "Query");
     assert_eq!(reqwest::get(format!("{}/schema.graphql", server.url)).await.unwrap().status(), 200);
-    shutdown.cancel();
-    server.app.drain(std::time::Duration::from_secs(10)).await;
+    server.end().await;
     stage.finish().await;
 }

@@ -1,7 +1,8 @@
 //! Connections that break at the worst moment: ours to the database during a commit, and clients' to us.
 
-use crate::support::{Api, Setup, Stage, eventually, start, url_of};
+use crate::support::{Api, Setup, Stage, eventually, url_of};
 use futures_util::{StreamExt, stream};
+use parterre::config::Config;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -136,14 +137,9 @@ async fn a_reply_lost_during_our_commit_is_never_told_as_a_failure_of_what_happe
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(2, 20, |_| {}).await;
     let proxy = Proxy::before(&stage.database, seed).await;
-    let mut config = stage.config.clone();
-    config.database_url = proxy.url.clone();
-    config.data = stage.folder.join("proxied");
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let shutdown = tokio_util::sync::CancellationToken::new();
-    let server = start(config, listener, false, shutdown.clone()).await;
+    let beside = stage.beside(|config| config.database_url = proxy.url.clone()).await;
     proxy.break_commits(300);
-    let (server, hall) = (&server, &hall);
+    let (server, hall) = (&beside, &hall);
     let stage_ref = &stage;
     let one = async |n: usize| {
         let there = Api::new(&server.url, stage_ref.buyer(&format!("buyer-{n}")).token);
@@ -182,7 +178,7 @@ async fn a_reply_lost_during_our_commit_is_never_told_as_a_failure_of_what_happe
             (stage.number("SELECT count(*) FROM booking WHERE status = 'REFUNDED'").await == 14).then_some(())
         })
         .await;
-    shutdown.cancel();
+    beside.end().await;
     stage.issue_tickets().await;
     stage.finish().await;
 }
@@ -285,13 +281,11 @@ async fn a_database_that_is_away_while_a_payment_is_driven_leaves_it_to_others()
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(1, 3, |_| {}).await;
     let proxy = Proxy::before(&stage.database, 0).await;
-    let mut config = stage.config.clone();
-    config.database_url = proxy.url.clone();
-    config.checkout_wait_ms = 100;
-    config.data = stage.folder.join("proxied");
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let shutdown = tokio_util::sync::CancellationToken::new();
-    let server = start(config, listener, false, shutdown.clone()).await;
+    let change = |config: &mut Config| {
+        config.database_url = proxy.url.clone();
+        config.checkout_wait_ms = 100;
+    };
+    let server = stage.beside(change).await;
     let (mina, there) = (stage.buyer("mina"), Api::new(&server.url, stage.buyer("mina").token));
     let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
     let booking = there.checkout(&hold, "c", "pm_sim_slow_700").await["booking"]["id"].clone();
@@ -308,7 +302,7 @@ async fn a_database_that_is_away_while_a_payment_is_driven_leaves_it_to_others()
         })
         .await;
     assert_eq!(stage.simulator.ledger().payments.len(), 1);
-    shutdown.cancel();
+    server.end().await;
     stage.issue_tickets().await;
     stage.finish().await;
 }

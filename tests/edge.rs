@@ -65,12 +65,8 @@ async fn persisted_queries_are_asked_for_by_hash_and_kept_by_caches() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_on_the_list_may_call_and_read_and_no_others() {
     let stage = Stage::new().await;
-    let mut config = stage.config.clone();
-    config.allowed_origins = vec!["https://shop.example.com".to_owned()];
-    config.data = stage.folder.join("listed");
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let shutdown = tokio_util::sync::CancellationToken::new();
-    let server = crate::support::start(config, listener, false, shutdown.clone()).await;
+    let listed = vec!["https://shop.example.com".to_owned()];
+    let server = stage.beside(|config| config.allowed_origins = listed).await;
     let client = Client::new();
     let preflight = async |origin: &str, path: &str| {
         let request = client.request(Method::OPTIONS, format!("{}{path}", server.url)).header("origin", origin);
@@ -98,8 +94,7 @@ async fn pages_on_the_list_may_call_and_read_and_no_others() {
     let refused = ask("https://evil.example.com").await;
     assert_eq!(refused.status(), 403);
     assert_eq!(refused.json::<Value>().await.unwrap()["errors"][0]["extensions"]["code"], "FORBIDDEN");
-    shutdown.cancel();
-    server.app.drain(std::time::Duration::from_secs(10)).await;
+    server.end().await;
     stage.finish().await;
 }
 

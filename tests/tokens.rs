@@ -1,7 +1,7 @@
 //! Tokens signed by key pairs: from a file, and from a set that is published and rotated. The keys in `tests/fixtures`
 //! were made for these tests and sign nothing else.
 
-use crate::support::{Api, Stage, start};
+use crate::support::{Api, Stage};
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 const KEYS: [(&str, Algorithm); 3] =
     [("ed25519", Algorithm::EdDSA), ("p256", Algorithm::ES256), ("rsa", Algorithm::RS256)];
@@ -57,22 +56,13 @@ async fn accepts(url: &str, token: String) -> bool {
     answer.get("errors").is_none()
 }
 
-/// A server beside the stage's own, with other settings.
-async fn server(stage: &Stage, change: impl FnOnce(&mut parterre::config::Config)) -> (String, CancellationToken) {
-    let mut config = stage.config.clone();
-    config.data = stage.folder.join(uuid::Uuid::now_v7().to_string());
-    change(&mut config);
-    let shutdown = CancellationToken::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    (start(config, listener, false, shutdown.clone()).await.url, shutdown)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_file_fixes_the_algorithm_and_no_other_passes() {
     let stage = Stage::new().await;
     for (name, algorithm) in KEYS {
         let public = file(&format!("{name}.pub.pem"));
-        let (url, shutdown) = server(&stage, |config| config.jwt_public_key_file = Some(public.clone())).await;
+        let server = stage.beside(|config| config.jwt_public_key_file = Some(public.clone())).await;
+        let url = server.url.clone();
         assert!(accepts(&url, token(algorithm, None, &private(name))).await, "{name}");
         for (other, algorithm) in KEYS.into_iter().filter(|(other, _)| *other != name) {
             assert!(!accepts(&url, token(algorithm, None, &private(other))).await, "{other} where {name} is expected");
@@ -82,7 +72,7 @@ async fn a_key_file_fixes_the_algorithm_and_no_other_passes() {
         let secret = stage.config.jwt_secret.expose().as_bytes();
         assert!(accepts(&stage.servers[0].url, shared(None, secret)).await, "which the other server takes");
         assert!(!accepts(&url, shared(None, secret)).await, "the development secret");
-        shutdown.cancel();
+        server.end().await;
     }
     stage.finish().await;
 }
@@ -119,7 +109,8 @@ async fn a_published_set_is_read_for_a_new_key_and_never_once_a_token() {
     let first: Vec<Value> = KEYS.iter().map(|(name, algorithm)| published(name, *algorithm, name)).collect();
     *provider.keys.lock().unwrap() = first.into_iter().chain([secret]).collect();
     assert!(serde_json::from_value::<JwkSet>(json!({ "keys": *provider.keys.lock().unwrap() })).is_ok());
-    let (url, shutdown) = server(&stage, |config| config.jwt_jwks_url = Some(address)).await;
+    let server = stage.beside(|config| config.jwt_jwks_url = Some(address)).await;
+    let url = server.url.clone();
     for (name, algorithm) in KEYS {
         assert!(accepts(&url, token(algorithm, Some(name), &private(name))).await, "{name}");
     }
@@ -140,6 +131,6 @@ async fn a_published_set_is_read_for_a_new_key_and_never_once_a_token() {
     .await;
     assert_eq!(provider.asked.load(Ordering::Relaxed), 2);
     assert!(!accepts(&url, token(Algorithm::RS256, Some("rsa"), &private("rsa"))).await, "what was withdrawn is over");
-    shutdown.cancel();
+    server.end().await;
     stage.finish().await;
 }

@@ -588,14 +588,10 @@ async fn without_its_queue_tokens_still_work_joins_are_told_when_to_try_again_an
     let clock = Clock::default();
     let stage = Stage::new().await;
     let hall = stage.hall(1, 9, with_room).await;
-    let mut config = stage.config.clone();
-    config.redis_url = Some(format!("redis://127.0.0.1:{port}/"));
-    config.data = stage.folder.join("queued");
-    let client = redis::Client::open(config.redis_url.clone().unwrap()).unwrap();
+    let url = format!("redis://127.0.0.1:{port}/");
+    let client = redis::Client::open(url.as_str()).unwrap();
     eventually("redis answers", || async { client.get_multiplexed_async_connection().await.ok() }).await;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let shutdown = CancellationToken::new();
-    let server = crate::support::start_at(config, clock.clone(), listener, false, shutdown.clone()).await;
+    let server = stage.beside_at(clock.clone(), |config| config.redis_url = Some(url)).await;
     let buyer = |name: &str| Api::new(&server.url, stage.buyer(name).token);
     let token = admitted(&buyer("mina"), &hall.event).await["admissionToken"].clone();
     running.kill().await.unwrap();
@@ -635,8 +631,7 @@ async fn without_its_queue_tokens_still_work_joins_are_told_when_to_try_again_an
     clock.advance(21 * SECOND);
     admitted(&leo, &hall.event).await;
     redis::cmd("PING").query_async::<String>(&mut connection).await.unwrap();
-    shutdown.cancel();
-    server.app.drain(Duration::from_secs(10)).await;
+    server.end().await;
     running.kill().await.unwrap();
     stage.finish().await;
 }

@@ -30,7 +30,6 @@ pub async fn watch(db: &Db, consumer: impl Into<String>, position: Position) -> 
     ))
     .one(db.pool())
     .await?;
-    metrics::gauge!("parterre_outbox_lag_seconds", "consumer" => consumer.into())
-        .set(lag.map_or(0.0, |lag| lag.value));
+    metrics::gauge!("parterre_outbox_lag_seconds", "consumer" => consumer.into()).set(lag.map_or(0.0, |lag| lag.value));
     Ok(())
 }

@@ -62,6 +62,21 @@ pub struct Stage {
     shutdown: CancellationToken,
 }
 
+/// A server beside the stage's own, without workers and with other settings.
+pub struct Beside {
+    pub app: App,
+    pub url: String,
+    shutdown: CancellationToken,
+}
+
+impl Beside {
+    /// Ends it in order.
+    pub async fn end(self) {
+        self.shutdown.cancel();
+        self.app.drain(Duration::from_secs(10)).await;
+    }
+}
+
 /// One server process, in this process.
 pub struct Server {
     pub app: App,
@@ -171,6 +186,22 @@ impl Stage {
         }
         let db = Db::connect(&config.database_url, 6).await.unwrap();
         Self { servers, simulator, db, database, config, folder, shutdown }
+    }
+
+    /// A server beside the stage's own, with other settings.
+    pub async fn beside(&self, change: impl FnOnce(&mut Config)) -> Beside {
+        self.beside_at(Clock::default(), change).await
+    }
+
+    /// The same, with a clock for waiting rooms.
+    pub async fn beside_at(&self, clock: Clock, change: impl FnOnce(&mut Config)) -> Beside {
+        let mut config = self.config.clone();
+        config.data = self.folder.join(Uuid::now_v7().to_string());
+        change(&mut config);
+        let shutdown = CancellationToken::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let Server { app, url } = start_at(config, clock, listener, false, shutdown.clone()).await;
+        Beside { app, url, shutdown }
     }
 
     /// Somebody with a token, talking to the first server.
