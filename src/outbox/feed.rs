@@ -59,12 +59,13 @@ struct Raw {
     payload: serde_json::Value,
 }
 
-/// Up to `limit` rows after a position that no transaction in flight can still come before.
+/// Up to `limit` rows after a position that no transaction in flight can still come before. Ordered by the columns: a bare
+/// `xid` would name the text that is selected, and "10" comes before "9".
 pub async fn read_after(db: &impl ConnectionTrait, after: Position, limit: u32) -> Result<Vec<Row>, DbErr> {
     let rows = Raw::find_by_statement(sql!(
         "SELECT xid::text AS xid, id, topic, event_id, subject_id, payload FROM outbox
          WHERE (xid, id) > ($1::text::xid8, $2) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-         ORDER BY xid, id LIMIT $3",
+         ORDER BY outbox.xid, outbox.id LIMIT $3",
         after.xid.to_string(),
         after.id,
         i64::from(limit)
