@@ -9,13 +9,13 @@ use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::guard::Documents;
 use crate::graphql::{ApiSchema, Services, schema};
-use crate::http::{OpenStreams, PackedMaps, PersistedQueries};
+use crate::http::{OpenStreams, PackedMaps, PersistedQueries, Purger};
 use crate::inventory::Inventory;
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
 use crate::sales::Sales;
-use crate::seatmap::SeatMaps;
+use crate::seatmap::{SeatMaps, Snapshots};
 use crate::waiting::{self, Clock, MemoryQueue, Queue, RedisQueue, WaitingRooms};
 use crate::wake::Wake;
 use std::num::NonZeroU32;
@@ -53,6 +53,8 @@ pub struct App {
     pub persisted: PersistedQueries,
     /// Sends messages to buyers, if there is where to.
     pub mailer: Option<Mailer>,
+    /// Tells the cache in front of us what is out of date, if there is one.
+    pub purger: Option<Arc<Purger>>,
     /// Ends everything.
     pub shutdown: CancellationToken,
     /// Changes with every commit that wrote to the outbox: wakes everyone who reads it.
@@ -92,7 +94,10 @@ pub enum StartError {
     Admission(#[from] jsonwebtoken::errors::Error),
     /// The payment adapter can't be built.
     #[error("the payment adapter can't be built: {0}")]
-    Payment(#[from] reqwest::Error),
+    Payment(reqwest::Error),
+    /// The cache can't be told.
+    #[error("CACHE_PURGE_URL can't be used: {0}")]
+    Cache(reqwest::Error),
 }
 
 /// What counts requests; shared through Redis if there is one.
@@ -148,11 +153,10 @@ impl App {
         let (outbox_wake, payment_wake) = (Wake::default(), Wake::default());
         let catalogue = Catalogue::new(db.clone());
         let inventory = Arc::new(Inventory::start(config.lanes, &db, &bus, &outbox_wake, &tasks));
-        let provider = Arc::new(Stripe::new(
-            &config.stripe_api_base,
-            config.stripe_secret_key.clone(),
-            config.stripe_calls_per_second,
-        )?);
+        let provider = Arc::new(
+            Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone(), config.stripe_calls_per_second)
+                .map_err(StartError::Payment)?,
+        );
         let bookings = Bookings::new(Parts {
             db: db.clone(),
             bus: Arc::clone(&bus),
@@ -162,7 +166,9 @@ impl App {
             wake: payment_wake,
             checkout_wait: Duration::from_millis(config.checkout_wait_ms),
         });
-        let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), &*bus, &tasks, &shutdown);
+        let snapshots = config.redis_url.as_deref().map(|url| Snapshots::new(url, &config.redis_namespace));
+        let snapshots = snapshots.transpose().map_err(|error| BusError(error.to_string()))?;
+        let seat_maps = SeatMaps::start(db.clone(), catalogue.clone(), (&*bus, snapshots), &tasks, &shutdown);
         let limiter = limiter(&config)?;
         let waiting = WaitingRooms::start(waiting::Parts {
             db: db.clone(),
@@ -187,6 +193,8 @@ impl App {
             })?),
             None => None,
         };
+        let purger = config.cache_purge_url.as_ref().map(|url| Purger::new(url.expose()));
+        let purger = purger.transpose().map_err(StartError::Cache)?.map(Arc::new);
         let discovery = Discovery::open(db.clone(), &config.data);
         let services = Services {
             catalogue,
@@ -218,6 +226,7 @@ impl App {
             packed_maps: PackedMaps::default(),
             persisted: PersistedQueries::default(),
             mailer,
+            purger,
             shutdown,
             outbox_wake,
             webhook_wake: Wake::default(),

@@ -89,6 +89,9 @@ pub struct Config {
     /// The search index and other files that can be rebuilt
     #[arg(long, env = "PARTERRE_DATA", default_value = ".parterre/data")]
     pub data: PathBuf,
+    /// Where the cache in front of the servers is told what is out of date: `{"tags": [ids]}` by POST
+    #[arg(long, env = "CACHE_PURGE_URL", hide_env_values = true)]
+    pub cache_purge_url: Option<Secret>,
     /// Refuse settings that are for development only
     #[arg(long, env = "PARTERRE_PRODUCTION")]
     pub production: bool,

@@ -6,6 +6,8 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).map_or("", |value| value.to_str().unwrap())
@@ -41,7 +43,7 @@ async fn persisted_queries_are_asked_for_by_hash_and_kept_by_caches() {
     let registered = get(vec![("extensions", extensions(&hash)), ("query", query.to_owned())], None, None).await;
     assert_eq!(registered.status(), 200);
     let by_hash = get(vec![("extensions", extensions(&hash))], None, None).await;
-    assert_eq!(header(by_hash.headers(), "cache-control"), "public, max-age=2, stale-while-revalidate=5");
+    assert_eq!(header(by_hash.headers(), "cache-control"), "public, max-age=60, stale-while-revalidate=120");
     assert!(header(by_hash.headers(), "vary").contains("Authorization"));
     let tag = header(by_hash.headers(), "etag").to_owned();
     assert_eq!(by_hash.json::<Value>().await.unwrap()["data"]["event"]["title"], "Aida");
@@ -302,5 +304,76 @@ async fn an_account_has_so_many_event_streams_open() {
     assert_eq!(refused.headers()["retry-after"], "5");
     drop(streams);
     eventually("closed ones do not count", || async { (open().await.status() == 200).then_some(()) }).await;
+    stage.finish().await;
+}
+
+/// What a shared cache may keep, and for how long, depends on what was asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cache_may_keep_an_answer_as_long_as_what_is_in_it_is_fresh() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 4, |_| {}).await;
+    let ask = async |query: &str, token: Option<String>| {
+        let mut request = Client::new().get(format!("{}/graphql", stage.servers[0].url)).query(&[("query", query)]);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let answer = request.send().await.unwrap();
+        let tags = answer.headers().get("surrogate-key").map(|tags| tags.to_str().unwrap().to_owned());
+        (header(answer.headers(), "cache-control").to_owned(), tags.unwrap_or_default())
+    };
+    let id = &hall.event;
+    let public = |seconds: u32| format!("public, max-age={seconds}, stale-while-revalidate={}", 2 * seconds);
+    let copy = format!("{{ event(id: \"{id}\") {{ id title venue {{ id name }} }} }}");
+    assert_eq!(ask(&copy, None).await, (public(60), format!("{id} {}", hall.venue)));
+    assert_eq!(ask("{ searchEvents { totalCount } }", None).await.0, public(5));
+    assert_eq!(ask(&format!("{{ event(id: \"{id}\") {{ saleStatus }} }}"), None).await.0, public(5));
+    let map = format!("{{ event(id: \"{id}\") {{ title }} seatMap(eventId: \"{id}\") {{ version }} }}");
+    assert_eq!(ask(&map, None).await.0, public(1));
+    let mina = stage.buyer("mina");
+    assert_eq!(ask(&copy, mina.token.clone()).await, ("private, no-cache".to_owned(), String::new()));
+    assert_eq!(ask("{ holds { nodes { id } } }", mina.token).await.0, "private, no-cache");
+    assert_eq!(ask("{ holds { nodes { id } } }", None).await.0, "no-store", "an error is nobody's to keep");
+    stage.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cache_is_told_what_is_out_of_date_until_it_has_heard() {
+    type Told = Arc<(Mutex<Vec<Value>>, AtomicBool)>;
+    let told = Told::default();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/purge", listener.local_addr().unwrap());
+    let hear = async |axum::extract::State(told): axum::extract::State<Told>, body: axum::Json<Value>| {
+        told.0.lock().unwrap().push(body.0);
+        // The first time it is not itself.
+        let well = told.1.swap(true, Ordering::Relaxed);
+        if well { axum::http::StatusCode::OK } else { axum::http::StatusCode::INTERNAL_SERVER_ERROR }
+    };
+    let cache = axum::Router::new().route("/purge", axum::routing::post(hear)).with_state(told.clone());
+    tokio::spawn(async move { axum::serve(listener, cache).await.unwrap() });
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 4, |_| {}).await;
+    let purger = parterre::http::Purger::new(&url).unwrap();
+    let pass = async || parterre::outbox::consume(&stage.db, &purger).await;
+    eventually("the cache has failed", || async { pass().await.is_err().then_some(()) }).await;
+    let until_idle = async || {
+        let idle = async || pass().await.unwrap() == parterre::outbox::Progress::Idle;
+        eventually("all is told", || async { idle().await.then_some(()) }).await;
+    };
+    until_idle().await;
+    let tags = |told: &Value| told["tags"].as_array().unwrap().clone();
+    {
+        let told = told.0.lock().unwrap();
+        assert_eq!(told[0], told[1], "told again");
+        assert!(told.iter().any(|told| tags(told).contains(&json!(hall.event))));
+        assert!(told.iter().any(|told| tags(told).contains(&json!(hall.venue))));
+    }
+    told.0.lock().unwrap().clear();
+    stage.buyer("mina").hold(&hall.event, "k", &["A-1"]).await;
+    until_idle().await;
+    assert_eq!(*told.0.lock().unwrap(), Vec::<Value>::new(), "seats are not copy");
+    let input = json!({ "eventId": hall.event, "expectedVersion": "2", "title": "Aida again" });
+    hall.organizer.must("updateEvent", input, "event { id }").await;
+    until_idle().await;
+    assert_eq!(*told.0.lock().unwrap(), [json!({ "tags": [hall.event] })]);
     stage.finish().await;
 }

@@ -25,6 +25,7 @@ mod feed;
 mod holds;
 mod hostile;
 mod keys;
+mod livemap;
 mod messages;
 mod model;
 mod money;

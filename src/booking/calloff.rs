@@ -27,8 +27,8 @@ impl Bookings {
             match repeating(|| self.undo_for_event(row.value)).await {
                 Ok(deltas) => {
                     undone += 1;
-                    self.inventory.publish(deltas).await;
-                    self.announce(row.value).await;
+                    self.inventory.publish(deltas);
+                    self.announce(row.value);
                 }
                 // One that fails must not keep the others from their money.
                 Err(error) => {

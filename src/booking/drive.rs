@@ -174,7 +174,7 @@ impl Bookings {
                     step(&tx, &booking, BookingEvent::Fail, Why::failed("not_sent", failure)).await?;
                 }
                 tx.commit().await?;
-                self.announce(row.booking_id).await;
+                self.announce(row.booking_id);
                 Ok(None)
             }
         }
@@ -284,8 +284,8 @@ impl Bookings {
         }
         let Settled { booking, deltas } = repeating(|| settle(&self.db, row.id, intent, reporter)).await?;
         chaos::point(if reporter.cause == "capture" { "after_confirm" } else { "after_settle" });
-        self.inventory.publish(deltas).await;
-        self.announce(booking).await;
+        self.inventory.publish(deltas);
+        self.announce(booking);
         Ok(())
     }
 
@@ -326,7 +326,7 @@ impl Bookings {
             tx.commit().await.map_err(BookingError::from)
         })
         .await?;
-        self.announce(row.booking_id).await;
+        self.announce(row.booking_id);
         Ok(())
     }
 

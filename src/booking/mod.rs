@@ -168,9 +168,9 @@ impl Bookings {
             Ok(made) => made,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        self.inventory.publish(made.deltas).await;
+        self.inventory.publish(made.deltas);
         if !made.replayed {
-            self.announce(made.booking).await;
+            self.announce(made.booking);
         }
         let deadline = Instant::now() + self.checkout_wait;
         if let Some(payment) = made.payment {
@@ -211,8 +211,8 @@ impl Bookings {
     ) -> Result<Result<(BookingId, bool), CancelRefusal>, BookingError> {
         match repeating(|| cancel::cancel(&self.db, request)).await? {
             Ok(done) => {
-                self.inventory.publish(done.deltas).await;
-                self.announce(done.booking).await;
+                self.inventory.publish(done.deltas);
+                self.announce(done.booking);
                 self.wake.wake();
                 Ok(Ok((done.booking, done.replayed)))
             }
@@ -221,11 +221,9 @@ impl Bookings {
     }
 
     /// Tells those who watch a booking that something of it changed.
-    async fn announce(&self, booking: BookingId) {
+    fn announce(&self, booking: BookingId) {
         self.confirmations.wake();
-        if let Err(error) = self.bus.publish(Hint::Booking(booking)).await {
-            tracing::debug!(%error, "a booking hint was not published, the relay will");
-        }
+        self.bus.send(Hint::Booking(booking));
     }
 
     /// Changes whenever a booking may have been confirmed: wakes who issues tickets.

@@ -220,7 +220,7 @@ async fn settle(
         Ok(booking.id)
     })
     .await?;
-    bookings.announce(booking_id).await;
+    bookings.announce(booking_id);
     Ok(())
 }
 

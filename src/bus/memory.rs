@@ -18,9 +18,15 @@ impl Default for MemoryBus {
 
 #[async_trait]
 impl Bus for MemoryBus {
-    async fn publish(&self, hint: Hint) -> Result<(), BusError> {
+    fn send(&self, hint: Hint) {
         // No reader is no failure: whoever comes later loads what it needs.
         drop(self.sender.send(hint));
+    }
+
+    async fn publish(&self, hints: &[Hint]) -> Result<(), BusError> {
+        for hint in hints {
+            self.send(hint.clone());
+        }
         Ok(())
     }
 

@@ -75,8 +75,12 @@ pub struct BusError(pub String);
 /// Carries hints to every process, this one included.
 #[async_trait]
 pub trait Bus: Send + Sync + std::fmt::Debug {
-    /// Sends. An error only means that the relay will have to.
-    async fn publish(&self, hint: Hint) -> Result<(), BusError>;
+    /// Sends without waiting: a bus that is away costs its callers nothing. What can't be sent is lost, and the relay
+    /// sends it again.
+    fn send(&self, hint: Hint);
+
+    /// Sends, and waits until it was taken.
+    async fn publish(&self, hints: &[Hint]) -> Result<(), BusError>;
 
     /// All hints from now on. A reader that lags behind gets `Lagged` and must treat it as a gap.
     fn subscribe(&self) -> broadcast::Receiver<Hint>;

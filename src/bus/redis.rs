@@ -1,27 +1,51 @@
 //! The bus of many processes: Redis pub/sub.
 //!
-//! Invariant: after every loss of the subscription each reader gets a `Gap`, since what was sent meanwhile is gone.
+//! Invariants: this process's own readers are told at once and without Redis; nobody who sends waits for it; after every
+//! loss of the subscription each reader gets a `Gap`, since what was sent meanwhile is gone.
 
 use super::{BACKLOG_MAX, Bus, BusError, Hint};
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use redis::AsyncCommands;
-use redis::aio::ConnectionManager;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// Hints through a Redis channel.
 #[derive(Clone)]
 pub struct RedisBus {
+    wire: Wire,
+    sender: broadcast::Sender<Hint>,
+    /// What is to be sent by nobody's leave.
+    outgoing: mpsc::Sender<Hint>,
+}
+
+/// The way out.
+#[derive(Clone)]
+struct Wire {
     channel: String,
     connection: ConnectionManager,
-    sender: broadcast::Sender<Hint>,
+    /// This process, which need not hear itself.
+    me: Uuid,
 }
+
+/// A hint and who sent it.
+#[derive(Serialize, Deserialize)]
+struct Sent<H> {
+    from: Uuid,
+    hint: H,
+}
+
+/// How long Redis may take for what is sent to it.
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+/// Hints sent in one go.
+const AT_ONCE: usize = 256;
 
 impl std::fmt::Debug for RedisBus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisBus").field("channel", &self.channel).finish_non_exhaustive()
+        f.debug_struct("RedisBus").field("channel", &self.wire.channel).finish_non_exhaustive()
     }
 }
 
@@ -29,28 +53,71 @@ impl RedisBus {
     /// Connects and subscribes. `namespace` keeps several installations on one Redis apart.
     pub async fn connect(url: &str, namespace: &str, shutdown: CancellationToken) -> Result<Self, BusError> {
         let client = redis::Client::open(url).map_err(|error| BusError(error.to_string()))?;
-        let connection = client.get_connection_manager().await.map_err(|error| BusError(error.to_string()))?;
-        let bus = Self {
-            channel: format!("parterre:{namespace}:hints"),
-            connection,
-            sender: broadcast::channel(BACKLOG_MAX).0,
-        };
-        let first = subscribe(&client, &bus.channel).await?;
-        tokio::spawn(listen(client, bus.channel.clone(), first, bus.sender.clone(), shutdown));
+        let settings = ConnectionManagerConfig::new().set_response_timeout(Some(TAKEN_WITHIN));
+        let connection = ConnectionManager::new_with_config(client.clone(), settings).await;
+        let connection = connection.map_err(|error| BusError(error.to_string()))?;
+        let wire = Wire { channel: format!("parterre:{namespace}:hints"), connection, me: Uuid::now_v7() };
+        let (outgoing, queue) = mpsc::channel(BACKLOG_MAX);
+        let bus = Self { wire, sender: broadcast::channel(BACKLOG_MAX).0, outgoing };
+        let first = subscribe(&client, &bus.wire.channel).await?;
+        tokio::spawn(listen(client, bus.wire.clone(), first, bus.sender.clone(), shutdown));
+        tokio::spawn(send_all(bus.wire.clone(), queue));
         Ok(bus)
     }
 }
 
 #[async_trait]
 impl Bus for RedisBus {
-    async fn publish(&self, hint: Hint) -> Result<(), BusError> {
-        let text = serde_json::to_string(&hint).map_err(|error| BusError(error.to_string()))?;
-        let mut connection = self.connection.clone();
-        connection.publish::<_, _, ()>(&self.channel, text).await.map_err(|error| BusError(error.to_string()))
+    fn send(&self, hint: Hint) {
+        drop(self.sender.send(hint.clone()));
+        if self.outgoing.try_send(hint).is_err() {
+            metrics::counter!("parterre_bus_unsent_total").increment(1);
+        }
+    }
+
+    async fn publish(&self, hints: &[Hint]) -> Result<(), BusError> {
+        for hint in hints {
+            drop(self.sender.send(hint.clone()));
+        }
+        self.wire.publish(hints).await
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Hint> {
         self.sender.subscribe()
+    }
+}
+
+impl Wire {
+    async fn publish(&self, hints: &[Hint]) -> Result<(), BusError> {
+        let mut pipeline = redis::pipe();
+        for hint in hints {
+            let sent = serde_json::to_string(&Sent { from: self.me, hint });
+            pipeline.publish(&self.channel, sent.map_err(|error| BusError(error.to_string()))?).ignore();
+        }
+        let mut connection = self.connection.clone();
+        let sent = tokio::time::timeout(TAKEN_WITHIN, pipeline.query_async::<()>(&mut connection)).await;
+        let sent = sent.map_err(|_| BusError(format!("it did not answer within {TAKEN_WITHIN:?}")))?;
+        sent.map_err(|error| BusError(error.to_string()))
+    }
+}
+
+/// Sends what was handed in, in its order, until the bus is gone. What Redis does not take is the relay's.
+async fn send_all(wire: Wire, mut queue: mpsc::Receiver<Hint>) {
+    let (mut hints, mut away) = (Vec::with_capacity(AT_ONCE), false);
+    while queue.recv_many(&mut hints, AT_ONCE).await > 0 {
+        let sent = wire.publish(&hints).await;
+        match &sent {
+            Err(error) if !away => tracing::warn!(%error, "hints are not sent, the relay will send them again"),
+            Err(_) => {}
+            Ok(()) if away => tracing::info!("hints are sent again"),
+            Ok(()) => {}
+        }
+        away = sent.is_err();
+        if away {
+            let unsent = u64::try_from(hints.len()).unwrap_or(u64::MAX);
+            metrics::counter!("parterre_bus_unsent_total").increment(unsent);
+        }
+        hints.clear();
     }
 }
 
@@ -63,7 +130,7 @@ async fn subscribe(client: &redis::Client, channel: &str) -> Result<redis::aio::
 /// Passes hints on, and subscribes again for as long as it takes: the stream itself ends silently with its connection.
 async fn listen(
     client: redis::Client,
-    channel: String,
+    wire: Wire,
     first: redis::aio::PubSub,
     sender: broadcast::Sender<Hint>,
     shutdown: CancellationToken,
@@ -76,7 +143,7 @@ async fn listen(
                 tokio::select! {
                     () = shutdown.cancelled() => return,
                     message = messages.next() => match message {
-                        Some(message) => forward(&message, &sender),
+                        Some(message) => forward(&message, (wire.me, &sender)),
                         None => break,
                     },
                 }
@@ -88,16 +155,17 @@ async fn listen(
             () = shutdown.cancelled() => return,
             () = tokio::time::sleep(Duration::from_millis(200)) => {}
         }
-        subscription = subscribe(&client, &channel).await.ok();
+        subscription = subscribe(&client, &wire.channel).await.ok();
         if subscription.is_some() {
             drop(sender.send(Hint::Gap));
         }
     }
 }
 
-fn forward(message: &redis::Msg, sender: &broadcast::Sender<Hint>) {
-    match serde_json::from_slice::<Hint>(message.get_payload_bytes()) {
-        Ok(hint) => drop(sender.send(hint)),
+fn forward(message: &redis::Msg, (me, sender): (Uuid, &broadcast::Sender<Hint>)) {
+    match serde_json::from_slice::<Sent<Hint>>(message.get_payload_bytes()) {
+        Ok(sent) if sent.from == me => {}
+        Ok(sent) => drop(sender.send(sent.hint)),
         Err(error) => {
             tracing::warn!(%error, "a hint from redis could not be read");
             drop(sender.send(Hint::Gap));

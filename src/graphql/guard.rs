@@ -54,6 +54,11 @@ const NODES: &str = "nodes";
 const LOOK_UP: u64 = 10;
 /// What is counted and summed up over all orders.
 const REPORT: &str = "sales";
+/// How long a cache may keep what events, venues and performers say of themselves.
+const COPY_FRESH_SECONDS: u32 = 60;
+/// Fields that may be kept for a shorter time: what is on sale, and what of it is left.
+const FRESH_SECONDS: [(&str, u32); 5] =
+    [("searchEvents", 5), ("saleStatus", 5), ("available", 1), ("availableCount", 1), ("seatMap", 1)];
 /// How long a page is at the most, and when nothing is said.
 const PAGE: (u64, u64) = (100, 20);
 
@@ -90,7 +95,7 @@ pub struct Flaw {
 #[derive(Clone, Debug)]
 pub struct Accepted {
     /// Without the operations that were not selected.
-    pub document: ExecutableDocument,
+    pub document: Arc<ExecutableDocument>,
     /// What kind of operation it is.
     pub kind: OperationType,
     /// What it costs with these variables, of `COST_MAX`, but for lists of seats.
@@ -99,6 +104,8 @@ pub struct Accepted {
     pub maps: Vec<SeatsListed>,
     /// Whether it reads reports.
     pub is_report: bool,
+    /// How long a cache may keep its answer, in seconds, if it is nobody's own.
+    pub fresh_seconds: u32,
 }
 
 /// A map whose seats are listed one by one.
@@ -115,7 +122,7 @@ pub struct SeatsListed {
 /// A document that passed, with the one operation that is to run.
 #[derive(Debug)]
 struct Parsed {
-    document: ExecutableDocument,
+    document: Arc<ExecutableDocument>,
     kind: OperationType,
     /// Whether it asks for the schema.
     introspects: bool,
@@ -187,8 +194,9 @@ impl Parsed {
         let mut walk = Walk::of(&self.document, &operation.node, variables);
         let cost = walk.set(&operation.node.selection_set.node)?.cost;
         check_cost(cost)?;
-        let (maps, is_report) = (walk.maps, walk.is_report);
-        Ok(Accepted { document: self.document.clone(), kind: self.kind, cost, maps, is_report })
+        let Walk { maps, is_report, fresh_seconds, .. } = walk;
+        let document = Arc::clone(&self.document);
+        Ok(Accepted { document, kind: self.kind, cost, maps, is_report, fresh_seconds })
     }
 }
 
@@ -243,7 +251,7 @@ fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
     document.operations = DocumentOperations::Single(operation);
     // What only the other operations use would look unused.
     document.fragments.retain(|name, _| needed.contains(name));
-    Ok(Parsed { document, kind, introspects })
+    Ok(Parsed { document: Arc::new(document), kind, introspects })
 }
 
 /// Counts open brackets and directives outside of strings and comments.
@@ -390,6 +398,7 @@ struct Walk<'a> {
     maps: Vec<SeatsListed>,
     is_report: bool,
     introspects: bool,
+    fresh_seconds: u32,
 }
 
 impl<'a> Walk<'a> {
@@ -403,6 +412,7 @@ impl<'a> Walk<'a> {
             maps: Vec::new(),
             is_report: false,
             introspects: false,
+            fresh_seconds: COPY_FRESH_SECONDS,
         }
     }
 
@@ -461,6 +471,9 @@ impl<'a> Walk<'a> {
         };
         let name = field.name.node.as_str();
         self.is_report |= name == REPORT;
+        if let Some((_, seconds)) = FRESH_SECONDS.iter().find(|(live, _)| *live == name) {
+            self.fresh_seconds = self.fresh_seconds.min(*seconds);
+        }
         self.introspects |= matches!(name, "__schema" | "__type");
         let (inner_cost, each_seat) = match name {
             SEATS => (0, inner.cost),

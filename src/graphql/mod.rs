@@ -14,6 +14,7 @@ mod payloads;
 mod query;
 mod subscription;
 mod validity;
+pub mod watch;
 
 pub use loaders::Loaders;
 

@@ -218,7 +218,7 @@ impl Mutation {
         let edited = async {
             let who = organizer(ctx)?;
             let (row, deltas) = services(ctx).catalogue.update_event(&who, &input).await?;
-            services(ctx).inventory.publish(deltas).await;
+            services(ctx).inventory.publish(deltas);
             Ok(UpdateEventPayload::of(Event(row)))
         };
         answer(edited.await, UpdateEventPayload::refused)
@@ -271,7 +271,7 @@ impl Mutation {
             let who = organizer(ctx)?;
             match services(ctx).catalogue.block_seats(&who, &input).await {
                 Ok((row, deltas)) => {
-                    services(ctx).inventory.publish(deltas).await;
+                    services(ctx).inventory.publish(deltas);
                     Ok(BlockSeatsPayload::of(Event(row)))
                 }
                 Err(crate::catalogue::CatalogueError::SeatsTaken(conflicts)) => {

@@ -2,20 +2,18 @@
 
 use super::errors::Failure;
 use super::inputs::of_kind;
-use super::objects::{
-    Booking, SeatChange, SeatMapDelta, SeatMapResync, SeatMapSnapshot, SeatMapUpdate, TierChange, WaitingRoom,
-    status_of,
-};
+use super::objects::{Booking, SeatMapUpdate, WaitingRoom};
 use super::query::{event_for, own_booking, waiting_event, wanted_sections};
+use super::watch::{Handover, MapWatch, Render};
 use super::{services, viewer};
 use crate::bus::Hint;
-use crate::seatmap::{Move, Projection};
 use crate::waiting::{Standing, WaitingError};
 use async_graphql::{Context, ID, Result, Subscription as GraphqlSubscription};
-use futures_util::{Stream, StreamExt};
-use parterre_entity::{BookingId, EventId, event};
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt, stream};
+use parterre_entity::{BookingId, EventId};
+use parterre_schema::Kind;
 use parterre_schema::scalars::SeatMapVersion;
-use parterre_schema::{Kind, LocalId, SeatMapResyncReason};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -42,14 +40,19 @@ impl Subscription {
         #[graphql(desc = "The last version you have: what you missed follows, or a snapshot.")] after_version: Option<
             SeatMapVersion,
         >,
-    ) -> Result<impl Stream<Item = Result<SeatMapUpdate>> + 'ctx> {
+    ) -> Result<BoxStream<'ctx, Result<SeatMapUpdate>>> {
+        if let Some(Render(update)) = ctx.data_opt::<Render>() {
+            return Ok(stream::iter([Ok(update.clone())]).boxed());
+        }
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
         let event = event_for(ctx, id).await?.ok_or_else(refused)?;
         let map = services(ctx).seat_maps.of(id).await.map_err(Failure::from)?.ok_or_else(refused)?;
         let sections = wanted_sections(id, map.layout.as_deref(), section_ids)?;
-        let watch = Watch { event, map, sections, after: after_version };
-        let shutdown = services(ctx).shutdown.clone();
-        Ok(watch.stream(ctx.clone()).take_until(shutdown.cancelled_owned()))
+        let (first, watch) = MapWatch::begin(ctx, (&event, map), sections, after_version).await?;
+        // What follows is told by whoever carries the stream.
+        let carrier = ctx.data_opt::<Arc<Handover>>();
+        carrier.ok_or_else(|| Failure::Internal("a map is watched and nobody carries it".to_owned()))?.leave(watch);
+        Ok(stream::iter(first).map(Ok).boxed())
     }
 
     /// A buyer's own booking: as it is now, then whenever it, its payment, refunds or tickets change.
@@ -136,85 +139,5 @@ impl Subscription {
             }
         };
         Ok(stream.take_until(shutdown.cancelled_owned()))
-    }
-}
-
-/// One who watches a map.
-struct Watch {
-    event: event::Model,
-    map: Arc<Projection>,
-    sections: Option<Vec<i16>>,
-    after: Option<SeatMapVersion>,
-}
-
-impl Watch {
-    fn stream(self, ctx: Context<'_>) -> impl Stream<Item = Result<SeatMapUpdate>> + '_ {
-        async_stream::stream! {
-            let resumed = self.after.as_ref().and_then(|after| Some((after, self.map.watch_after(&after.0)?)));
-            let (mut version, mut moves) = if let Some((after, (missed, moves))) = resumed {
-                let delta = self.delta(after, &missed);
-                let version = delta.as_ref().map_or_else(|| after.clone(), |delta| delta.version.clone());
-                if let Some(delta) = delta {
-                    yield Ok(SeatMapUpdate::Delta(delta));
-                }
-                (version, moves)
-            } else {
-                let (view, moves) = self.map.watch();
-                yield self.snapshot(&ctx, &view).await;
-                (SeatMapVersion(view.version), moves)
-            };
-            loop {
-                match moves.recv().await {
-                    Ok(told) => {
-                        if let Some(delta) = self.delta(&version, &told) {
-                            version = delta.version.clone();
-                            yield Ok(SeatMapUpdate::Delta(delta));
-                        }
-                    }
-                    Err(RecvError::Lagged(_)) => {
-                        metrics::counter!("parterre_seatmap_resyncs_total", "reason" => "slow_consumer").increment(1);
-                        let reason = SeatMapResyncReason::SlowConsumer;
-                        yield Ok(SeatMapUpdate::Resync(SeatMapResync { version: version.clone(), reason }));
-                        break;
-                    }
-                    Err(RecvError::Closed) => break,
-                }
-            }
-        }
-    }
-
-    async fn snapshot(&self, ctx: &Context<'_>, view: &crate::seatmap::View) -> Result<SeatMapUpdate> {
-        let of = (self.map.layout.as_ref(), view);
-        let snapshot = SeatMapSnapshot::new(ctx, &self.event, of, self.sections.as_deref()).await?;
-        Ok(SeatMapUpdate::Snapshot(snapshot))
-    }
-
-    /// What of a move this watcher asked for; none if there is nothing.
-    fn delta(&self, from: &SeatMapVersion, told: &Move) -> Option<SeatMapDelta> {
-        let layout = self.map.layout.as_ref();
-        let wanted = |section: i16| self.sections.as_ref().is_none_or(|list| list.contains(&section));
-        let changes: Vec<SeatChange> = told
-            .seats
-            .iter()
-            .filter(|(_, section, _)| wanted(*section))
-            .map(|(seat, section, letter)| SeatChange {
-                seat_id: ID(layout.map_or_else(|| seat.to_string(), |layout| layout.seat_id(*seat))),
-                section_id: LocalId::Section.encode(self.event.id, *section),
-                status: status_of(*letter),
-            })
-            .collect();
-        let tier_changes: Vec<TierChange> = told
-            .tiers
-            .iter()
-            .map(|(tier, available)| TierChange {
-                tier_id: LocalId::Tier.encode(self.event.id, *tier),
-                available: *available,
-            })
-            .collect();
-        if (changes.is_empty() && tier_changes.is_empty()) || *from.0 == told.version {
-            return None;
-        }
-        let to = (SeatMapVersion(told.version.clone()), told.as_of_ms);
-        Some(SeatMapDelta::new(from.clone(), to, changes, tier_changes))
     }
 }

@@ -1,17 +1,35 @@
 //! What a cache between us and clients may do with the answer of a GET.
 
+use super::purge;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-/// As fresh as seat statuses are: an answer may contain some.
-const PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=2, stale-while-revalidate=5");
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const NOTHING: HeaderValue = HeaderValue::from_static("no-store");
 
+/// Who may keep an answer, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keep {
+    /// Any cache, for so many seconds.
+    Public(u32),
+    /// The one who asked; to be asked for again each time.
+    Private,
+}
+
+impl Keep {
+    fn header(self) -> HeaderValue {
+        let Self::Public(seconds) = self else { return PRIVATE };
+        // While it is fetched anew, what is a little older is good enough.
+        let header = format!("public, max-age={seconds}, stale-while-revalidate={}", 2 * seconds);
+        HeaderValue::from_str(&header).unwrap_or(PRIVATE)
+    }
+}
+
 /// Gives an answer its ETag, and answers "not modified" to one who has it. Errors are not kept.
-pub(super) async fn keep(asked: &HeaderMap, public: bool, response: Response) -> Response {
+pub(super) async fn keep(asked: (&HeaderMap, &str), keep: Keep, response: Response) -> Response {
+    let (asked, variables) = asked;
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
@@ -24,7 +42,10 @@ pub(super) async fn keep(asked: &HeaderMap, public: bool, response: Response) ->
         parts.headers.insert(header::CACHE_CONTROL, NOTHING);
         return Response::from_parts(parts, Body::from(bytes));
     }
-    parts.headers.insert(header::CACHE_CONTROL, if public { PUBLIC } else { PRIVATE });
+    parts.headers.insert(header::CACHE_CONTROL, keep.header());
+    if let (Keep::Public(_), Ok(tags)) = (keep, HeaderValue::from_str(&purge::tags(variables, &bytes))) {
+        parts.headers.insert(purge::TAGS, tags);
+    }
     let tag = format!("\"{}\"", hex::encode(Sha256::digest(&bytes).get(..16).unwrap_or_default()));
     let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).is_some_and(|tags| {
         tags.trim() == "*" || tags.split(',').any(|known| known.trim().trim_start_matches("W/") == tag)

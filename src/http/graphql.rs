@@ -9,7 +9,7 @@ use crate::graphql::errors::Failure;
 use crate::graphql::guard::{self, Accepted, Flaw, Refused};
 use crate::limit::{Bucket, TooOften};
 use crate::telemetry::carry;
-use async_graphql::parser::types::OperationType;
+use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Request, Response as GraphqlResponse, ServerError, Variables, value};
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
@@ -188,8 +188,14 @@ pub(super) async fn get(
     }
     let claims = claims(&app, &headers).await;
     let public = claims.is_none();
+    let variables = asked.variables.clone().unwrap_or_default();
     match Asked::try_from(asked) {
-        Ok(asked) => cache::keep(&headers, public, run(app, accept, claims, asked, true).await).await,
+        Ok(asked) => {
+            let response = run(app, accept, claims, asked, true).await;
+            let fresh = response.extensions().get::<Fresh>().filter(|_| public);
+            let keep = fresh.map_or(cache::Keep::Private, |Fresh(seconds)| cache::Keep::Public(*seconds));
+            cache::keep((&headers, &variables), keep, response).await
+        }
         Err(message) => accept.refuse(&Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message)),
     }
 }
@@ -243,9 +249,9 @@ async fn run(
     {
         return limits::refuse(too_often);
     }
-    let cost = accepted.cost;
+    let (cost, fresh) = (accepted.cost, Fresh(accepted.fresh_seconds));
     let kind = if accepted.kind == OperationType::Mutation { "mutation" } else { "query" };
-    let mut request = prepare(query, accepted, asked.variables);
+    let mut request = prepare(query, &accepted.document, asked.variables);
     if let Some(claims) = claims {
         match viewer(&app, &claims).await {
             Ok(viewer) => request = request.data(viewer),
@@ -259,21 +265,28 @@ async fn run(
     metrics::histogram!("parterre_operation_seconds", "kind" => kind).record(started.elapsed());
     match response {
         Ok(response) => {
-            accept.answer(response.extension("cost", value!({ "requested": cost, "allowed": guard::COST_MAX })))
+            let cost = value!({ "requested": cost, "allowed": guard::COST_MAX });
+            let mut response = accept.answer(response.extension("cost", cost));
+            response.extensions_mut().insert(fresh);
+            response
         }
         Err(error) => accept.fail(StatusCode::INTERNAL_SERVER_ERROR, Failure::Internal(error.to_string())),
     }
 }
 
 /// A request with its parsed document.
-pub(super) fn prepare(query: String, accepted: Accepted, variables: Option<serde_json::Value>) -> Request {
+pub(super) fn prepare(query: String, document: &ExecutableDocument, variables: Option<serde_json::Value>) -> Request {
     let mut request = Request::new(query);
     if let Some(variables) = variables {
         request = request.variables(Variables::from_json(variables));
     }
-    request.set_parsed_query(accepted.document);
+    request.set_parsed_query(document.clone());
     request
 }
+
+/// How many seconds the answer of an operation may be kept by anybody.
+#[derive(Clone, Copy)]
+struct Fresh(u32);
 
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -2,6 +2,7 @@
 //!
 //! Invariants: a tag names a version, a form and an encoding; equal tags are equal bytes. Drafts are not here.
 
+use super::purge;
 use crate::app::App;
 use crate::seatmap::{Projection, View};
 use axum::body::Bytes;
@@ -168,7 +169,8 @@ pub(super) async fn get(
     let told = response.headers_mut();
     told.insert(header::CACHE_CONTROL, CACHE);
     told.insert(header::VARY, HeaderValue::from_static("Accept-Encoding, Origin"));
-    for (name, value) in [(header::ETAG, &tag), (VERSION, &packed.version)] {
+    let event = node_id(Kind::Event, map.event).0;
+    for (name, value) in [(header::ETAG, &tag), (VERSION, &packed.version), (purge::TAGS, &event)] {
         if let Ok(value) = HeaderValue::from_str(value) {
             told.insert(name, value);
         }

@@ -10,6 +10,7 @@ mod map;
 mod origin;
 mod page;
 mod persisted;
+mod purge;
 mod serve;
 mod socket;
 mod sse;
@@ -19,6 +20,7 @@ mod webhooks;
 
 pub use map::PackedMaps;
 pub use persisted::PersistedQueries;
+pub use purge::Purger;
 pub use serve::serve;
 pub use streams::OpenStreams;
 

@@ -5,11 +5,11 @@
 //! seconds, or is silent for thirty, is closed; the end of the token is the end of the socket.
 
 use super::graphql::Asked;
-use super::streams::{Counted, FULL, Of, Session, did_not_begin, refusal, subscribe};
+use super::streams::{Counted, FULL, Of, Payload, Session, did_not_begin, refusal, subscribe};
 use super::{bearer, limits};
 use crate::app::App;
 use crate::limit::Bucket;
-use async_graphql::{Response as GraphqlResponse, ServerError};
+use async_graphql::ServerError;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -128,8 +128,8 @@ impl From<Close> for Ended {
     }
 }
 
-/// What a stream brings: its id, which of the id's streams, and a response or its end.
-type Brought = (String, u64, Option<GraphqlResponse>);
+/// What a stream brings: its id, which of the id's streams, and a payload or its end.
+type Brought = (String, u64, Option<Payload>);
 
 /// A stream that a client has.
 struct Active {
@@ -272,30 +272,35 @@ impl Connection {
         let (stream, stop) = abortable(stream);
         let (tag, end) = (id.clone(), id.clone());
         let brought = stream
-            .map(move |response| (tag.clone(), serial, Some(response)))
+            .map(move |payload| (tag.clone(), serial, Some(payload)))
             .chain(futures_util::stream::once(std::future::ready((end, serial, None))));
         self.streams.push(brought.boxed());
         self.active.insert(id, Active { serial, stop, begun: false });
         Ok(())
     }
 
-    async fn bring(&mut self, (id, serial, response): Brought) -> Result<(), Ended> {
+    async fn bring(&mut self, (id, serial, payload): Brought) -> Result<(), Ended> {
         let Some(active) = self.active.get_mut(&id).filter(|active| active.serial == serial) else { return Ok(()) };
-        match response {
+        match payload {
             // A server that goes away ends its streams: the client is to go on elsewhere, not to think it is over.
             None if self.app.shutdown.is_cancelled() => Err(GOING_AWAY.into()),
             None => {
                 self.active.remove(&id);
                 self.tell(&json!({ "id": id, "type": "complete" })).await
             }
-            Some(response) if !active.begun && did_not_begin(&response) => {
+            Some(Payload::Response(response)) if !active.begun && did_not_begin(&response) => {
                 active.stop.abort();
                 self.active.remove(&id);
                 self.refuse(&id, &response.errors).await
             }
-            Some(response) => {
+            Some(Payload::Response(response)) => {
                 active.begun = true;
                 self.tell(&json!({ "id": id, "type": "next", "payload": response })).await
+            }
+            Some(Payload::Encoded(payload)) => {
+                active.begun = true;
+                let message = format!(r#"{{"id":{},"type":"next","payload":{payload}}}"#, Value::from(id));
+                self.send(Message::text(message)).await
             }
         }
     }

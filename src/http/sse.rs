@@ -5,7 +5,7 @@
 
 use super::graphql::{Asked, AskedByGet, read_body};
 use super::limits::PeerAddress;
-use super::streams::{Counted, FULL, Of, Session, did_not_begin, refusal, server_errors, subscribe};
+use super::streams::{Counted, FULL, Of, Payload, Session, did_not_begin, refusal, server_errors, subscribe};
 use super::{claims, limits, origin};
 use crate::app::App;
 use crate::auth::Claims;
@@ -81,8 +81,11 @@ async fn open(
         [Some(Of::Address(address)), account].into_iter().flatten().map(|of| app.open_streams.count(of)).collect();
     let Some(counted) = counted else { return limits::refuse(FULL) };
     // What is wrong with the operation is told in the stream, which is then complete.
-    let responses = subscribe(&app, &session, asked).await.unwrap_or_else(|errors| {
-        futures_util::stream::once(std::future::ready(async_graphql::Response::from_errors(errors))).boxed()
+    let payloads = subscribe(&app, &session, asked).await.unwrap_or_else(|errors| {
+        futures_util::stream::once(std::future::ready(Payload::Response(Box::new(
+            async_graphql::Response::from_errors(errors),
+        ))))
+        .boxed()
     });
     let ended = async move {
         let _open = counted;
@@ -97,25 +100,27 @@ async fn open(
             () = expired => {}
         }
     };
-    Sse::new(events(responses, ended)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+    Sse::new(events(payloads, ended)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
-/// `next` for each response, and `complete` when they are over; a stream that we end says nothing, so that the client
+/// `next` for each payload, and `complete` when they are over; a stream that we end says nothing, so that the client
 /// comes again.
 fn events(
-    responses: impl Stream<Item = async_graphql::Response>,
+    payloads: impl Stream<Item = Payload>,
     ended: impl Future<Output = ()>,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
-    let next = |response: async_graphql::Response| {
-        let data = if did_not_begin(&response) {
-            json!({ "errors": response.errors }).to_string()
-        } else {
-            serde_json::to_string(&response).unwrap_or_default()
-        };
-        Ok(Event::default().event("next").data(data))
+    let next = |payload: Payload| {
+        let event = Event::default().event("next");
+        Ok(match payload {
+            Payload::Response(response) if did_not_begin(&response) => {
+                event.data(json!({ "errors": response.errors }).to_string())
+            }
+            Payload::Response(response) => event.data(serde_json::to_string(&response).unwrap_or_default()),
+            Payload::Encoded(payload) => event.data(payload),
+        })
     };
     let complete = async { Ok(Event::default().event("complete").data("")) };
-    responses.map(next).chain(futures_util::stream::once(complete)).take_until(ended)
+    payloads.map(next).chain(futures_util::stream::once(complete)).take_until(ended)
 }
 
 fn refuse(status: StatusCode, errors: &[ServerError]) -> Response {

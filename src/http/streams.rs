@@ -4,14 +4,20 @@ use super::graphql::{Asked, Refusal, judge, prepare, with_code};
 use super::viewer;
 use crate::app::App;
 use crate::auth::Claims;
+use crate::graphql::ApiSchema;
 use crate::graphql::guard::Flaw;
+use crate::graphql::watch::{Handover, Next, Render};
 use crate::limit::{TooOften, household};
-use async_graphql::parser::types::OperationType;
+use crate::seatmap;
+use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Data, Pos, Response, ServerError};
-use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt};
 use parterre_schema::TopLevelCode;
 use sea_orm::DbErr;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::any::Any;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,21 +110,94 @@ pub(super) async fn subscribe(
     app: &App,
     session: &Session,
     asked: Asked,
-) -> Result<BoxStream<'static, Response>, Vec<ServerError>> {
+) -> Result<BoxStream<'static, Payload>, Vec<ServerError>> {
     let mut asked = asked.check().map_err(|message| vec![refusal(TopLevelCode::BadUserInput, message)])?;
     let (query, accepted) = judge(app, &mut asked).await.map_err(|refused| server_errors(&refused))?;
     if accepted.kind != OperationType::Subscription {
         return Err(vec![refusal(TopLevelCode::BadUserInput, "send queries and mutations over HTTP, to /graphql")]);
     }
-    let request = prepare(query, accepted, asked.variables);
-    let stream = app.schema.execute_stream_with_session_data(request, Arc::clone(&session.data));
-    let counted = Running::more();
-    let coded = move |mut response: Response| {
-        let _running = &counted;
-        response.errors = response.errors.into_iter().map(with_code).collect();
-        response
+    let operation = Operation {
+        schema: app.schema.clone(),
+        asked: digest(&query, &asked),
+        query: query.into(),
+        document: accepted.document,
+        variables: asked.variables,
+        data: Arc::clone(&session.data),
     };
-    Ok(stream.map(coded).boxed())
+    Ok(operation.run().take_until(app.shutdown.clone().cancelled_owned()).boxed())
+}
+
+/// What a stream brings.
+pub(super) enum Payload {
+    /// The executor's answer.
+    Response(Box<Response>),
+    /// An answer as JSON, shared by all who asked the same.
+    Encoded(Arc<str>),
+}
+
+/// A subscription as it was asked for.
+struct Operation {
+    schema: ApiSchema,
+    asked: seatmap::Asked,
+    query: Box<str>,
+    document: Arc<ExecutableDocument>,
+    variables: Option<Value>,
+    data: Arc<Data>,
+}
+
+impl Operation {
+    /// The executor's answers; for a seat map the first of them, and then what is shared.
+    fn run(self) -> impl Stream<Item = Payload> {
+        async_stream::stream! {
+            let _running = Running::more();
+            let handover = Arc::<Handover>::default();
+            let mut answers = self.execute(Arc::clone(&handover));
+            while let Some(response) = answers.next().await {
+                yield Payload::Response(Box::new(coded(response)));
+            }
+            drop(answers);
+            let Some(mut watch) = handover.take() else { return };
+            while let Some(next) = watch.next().await {
+                match next {
+                    Next::Moved { from, told } => {
+                        let rendered = self.render(watch.delta(&from, &told));
+                        yield Payload::Encoded(told.shared.get(self.asked, &from.0, rendered).await);
+                    }
+                    Next::TooSlow(resync) => {
+                        yield Payload::Encoded(self.render(resync).await);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn execute(&self, with: impl Any + Send + Sync) -> BoxStream<'static, Response> {
+        let request = prepare(self.query.to_string(), &self.document, self.variables.clone()).data(with);
+        self.schema.execute_stream_with_session_data(request, Arc::clone(&self.data))
+    }
+
+    /// An update as it was asked for.
+    async fn render(&self, update: Render) -> Arc<str> {
+        let response = self.execute(update).next().await.map(coded).unwrap_or_default();
+        serde_json::to_string(&response).unwrap_or_default().into()
+    }
+}
+
+/// Names what is asked for, but for who asks.
+fn digest(query: &str, asked: &Asked) -> seatmap::Asked {
+    let variables = asked.variables.as_ref().map(Value::to_string).unwrap_or_default();
+    let mut digest = Sha256::new();
+    for part in [query, asked.operation_name.as_deref().unwrap_or_default(), &variables] {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+fn coded(mut response: Response) -> Response {
+    response.errors = response.errors.into_iter().map(with_code).collect();
+    response
 }
 
 /// A subscription that is running, for the metrics.

@@ -143,7 +143,7 @@ impl Lane {
     /// The whole batch, again while its failure passes; else one by one, so that a bad request fails alone.
     async fn settle(&self, requests: &[HoldRequest]) -> Vec<Answer> {
         match db::repeating(|| batch::settle(&self.db, requests)).await {
-            Ok(settled) => self.publish(settled).await,
+            Ok(settled) => self.publish(settled),
             Err(error) if requests.len() == 1 => vec![Err(explain(&error))],
             Err(error) if error.is_connection() => {
                 tracing::warn!(%error, requests = requests.len(), "the database does not answer, a batch of holds is sent away");
@@ -155,7 +155,7 @@ impl Lane {
                 for request in requests {
                     let one = std::slice::from_ref(request);
                     match db::repeating(|| batch::settle(&self.db, one)).await {
-                        Ok(settled) => answers.extend(self.publish(settled).await),
+                        Ok(settled) => answers.extend(self.publish(settled)),
                         Err(error) => answers.push(Err(explain(&error))),
                     }
                 }
@@ -164,21 +164,19 @@ impl Lane {
         }
     }
 
-    async fn publish(&self, settled: Settled) -> Vec<Answer> {
+    fn publish(&self, settled: Settled) -> Vec<Answer> {
         if !settled.deltas.is_empty() {
             crate::chaos::point("before_publish");
         }
-        publish(&*self.bus, &self.outbox, settled.deltas).await;
+        publish(&*self.bus, &self.outbox, settled.deltas);
         settled.outcomes.into_iter().map(|outcome| Ok((outcome, settled.at))).collect()
     }
 }
 
 /// Sends deltas right after their commit, as a hint; the relay sends them again.
-pub(super) async fn publish(bus: &dyn Bus, outbox: &Wake, deltas: Vec<Arc<crate::bus::SeatsDelta>>) {
+pub(super) fn publish(bus: &dyn Bus, outbox: &Wake, deltas: Vec<Arc<crate::bus::SeatsDelta>>) {
     for delta in deltas {
-        if let Err(error) = bus.publish(Hint::Seats(delta)).await {
-            tracing::warn!(%error, "a seat delta was not published, the relay will");
-        }
+        bus.send(Hint::Seats(delta));
     }
     outbox.wake();
 }

@@ -155,14 +155,14 @@ impl Inventory {
     /// Gives a buyer's hold back; one that ended already stays as it is.
     pub async fn release(&self, hold: HoldId, buyer: &str) -> Result<(), ReleaseError> {
         let deltas = repeating(|| holds::release(&self.db, hold, buyer)).await?;
-        self.publish(deltas).await;
+        self.publish(deltas);
         Ok(())
     }
 
     /// Ends a batch of overdue holds. Returns how many.
     pub async fn expire_some(&self) -> Result<usize, ReleaseError> {
         let (ended, deltas) = holds::expire_some(&self.db).await?;
-        self.publish(deltas).await;
+        self.publish(deltas);
         metrics::counter!("parterre_holds_expired_total").increment(u64::try_from(ended).unwrap_or(0));
         Ok(ended)
     }
@@ -171,13 +171,13 @@ impl Inventory {
     pub async fn expire(&self, hold: HoldId) -> Result<bool, ReleaseError> {
         let deltas = repeating(|| holds::expire_one(&self.db, hold)).await?;
         let ended = deltas.is_some();
-        self.publish(deltas.unwrap_or_default()).await;
+        self.publish(deltas.unwrap_or_default());
         Ok(ended)
     }
 
     /// Tells everyone of a committed change.
-    pub async fn publish(&self, deltas: Vec<Arc<SeatsDelta>>) {
-        lanes::publish(&*self.bus, &self.outbox, deltas).await;
+    pub fn publish(&self, deltas: Vec<Arc<SeatsDelta>>) {
+        lanes::publish(&*self.bus, &self.outbox, deltas);
     }
 }
 

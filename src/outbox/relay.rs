@@ -22,18 +22,18 @@ impl Consumer for Relay {
     }
 
     async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {
+        let mut hints = Vec::new();
         for row in rows {
-            let hint = match (row.topic.as_str(), row.subject) {
-                ("seats", _) => serde_json::from_value::<SeatsDelta>(row.payload.clone())
-                    .map(|delta| Some(Hint::Seats(Arc::new(delta))))
-                    .map_err(|error| DbErr::Custom(format!("a seats payload can't be read: {error}")))?,
-                ("booking" | "ticket", Some(id)) => Some(Hint::Booking(BookingId(id))),
-                _ => None,
-            };
-            if let Some(hint) = hint {
-                self.bus.publish(hint).await.map_err(|error| DbErr::Conn(sea_orm::RuntimeErr::Internal(error.0)))?;
+            match (row.topic.as_str(), row.subject) {
+                ("seats", _) => {
+                    let delta = serde_json::from_value::<SeatsDelta>(row.payload.clone())
+                        .map_err(|error| DbErr::Custom(format!("a seats payload can't be read: {error}")))?;
+                    hints.push(Hint::Seats(Arc::new(delta)));
+                }
+                ("booking" | "ticket", Some(id)) => hints.push(Hint::Booking(BookingId(id))),
+                _ => {}
             }
         }
-        Ok(())
+        self.bus.publish(&hints).await.map_err(|error| DbErr::Conn(sea_orm::RuntimeErr::Internal(error.0)))
     }
 }

@@ -5,9 +5,13 @@
 
 mod load;
 mod projection;
+mod shared;
+mod snapshot;
 mod state;
 
 pub use projection::{Move, Projection, SectionView, View};
+pub use shared::{Asked, Shared};
+pub use snapshot::Snapshots;
 pub use state::{Cell, Dirty, Loaded, Missed, State};
 
 use crate::bus::{Bus, Hint};
@@ -26,6 +30,7 @@ use tokio_util::task::TaskTracker;
 pub struct SeatMaps {
     db: Db,
     catalogue: Catalogue,
+    snapshots: Option<Snapshots>,
     live: moka::future::Cache<EventId, Arc<Projection>>,
     tasks: TaskTracker,
     shutdown: CancellationToken,
@@ -40,12 +45,12 @@ impl SeatMaps {
     pub fn start(
         db: Db,
         catalogue: Catalogue,
-        bus: &dyn Bus,
+        (bus, snapshots): (&dyn Bus, Option<Snapshots>),
         tasks: &TaskTracker,
         shutdown: &CancellationToken,
     ) -> Self {
         let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_mins(10)).build();
-        let maps = Self { db, catalogue, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
+        let maps = Self { db, catalogue, snapshots, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
         let (listening, hints) = (maps.clone(), bus.subscribe());
         tasks.spawn(listening.listen(hints));
         maps
@@ -63,11 +68,14 @@ impl SeatMaps {
             None => None,
         };
         let load = async {
-            let projection = Projection::load(&self.db, event, layout).await?;
+            let projection = Projection::load((&self.db, self.snapshots.as_ref()), event, layout).await?;
             self.tasks.spawn(Arc::clone(&projection).keep(self.db.clone(), self.shutdown.clone()));
             Ok::<_, DbErr>(projection)
         };
-        self.live.try_get_with(event, load).await.map(Some)
+        let projection = self.live.try_get_with(event, load).await?;
+        // One that began from another server's snapshot, or while deltas went by, is compared at once.
+        projection.refresh_if_stale(&self.db).await.map_err(Arc::new)?;
+        Ok(Some(projection))
     }
 
     /// I11: what the maps in use show at a version that is not what the database has at it.

@@ -1,6 +1,8 @@
 //! The projection of one event: its state behind a lock, a task that keeps it fresh, and those who watch.
 
 use super::load::{counters, load};
+use super::shared::Shared;
+use super::snapshot::Snapshots;
 use super::state::{Dirty, Loaded, State};
 use crate::bus::SeatsDelta;
 use crate::catalogue::Layout;
@@ -24,6 +26,8 @@ pub struct Move {
     pub seats: Vec<(i32, i16, char)>,
     /// Tier and what is available.
     pub tiers: Vec<(i16, i32)>,
+    /// What was made of it.
+    pub shared: Shared,
 }
 
 /// A section as it is shown.
@@ -91,14 +95,32 @@ pub struct Projection {
 const WATCHER_BACKLOG: usize = 64;
 /// Moves are told at most this often.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+/// About what it takes to tell one watcher, with as much again left for everything else.
+const TELL_ONE: Duration = Duration::from_micros(25);
 /// How long an early delta waits for the one before it.
 const EARLY_WAIT: Duration = Duration::from_millis(200);
 /// How often the counters are compared with the database's, so that the last lost delta is noticed too.
 const CHECK_EVERY: Duration = Duration::from_millis(1_500);
 
 impl Projection {
-    pub(super) async fn load(db: &Db, event: EventId, layout: Option<Arc<Layout>>) -> Result<Arc<Self>, DbErr> {
-        let (loaded, now_ms) = load(db, event, None).await?;
+    pub(super) async fn load(
+        (db, snapshots): (&Db, Option<&Snapshots>),
+        event: EventId,
+        layout: Option<Arc<Layout>>,
+    ) -> Result<Arc<Self>, DbErr> {
+        let left = match snapshots {
+            Some(snapshots) => snapshots.get(event).await,
+            None => None,
+        };
+        let (loaded, now_ms) = if let Some(loaded) = left {
+            (loaded, crate::db::clock(db.pool()).await?.timestamp_millis())
+        } else {
+            let (loaded, now_ms) = load(db, event, None).await?;
+            if let Some(snapshots) = snapshots {
+                snapshots.put(event, &loaded).await;
+            }
+            (loaded, now_ms)
+        };
         let sections = layout.as_deref().map(sections).unwrap_or_default();
         Ok(Arc::new(Self {
             event,
@@ -106,7 +128,7 @@ impl Projection {
             sections,
             state: Mutex::new(State::new(&loaded, now_ms)),
             clock_ahead_ms: now_ms - crate::clock::now().timestamp_millis(),
-            checked: Mutex::new(Instant::now()),
+            checked: Mutex::new(long_ago()),
             moves: broadcast::channel(WATCHER_BACKLOG).0,
             wake: Arc::default(),
         }))
@@ -136,8 +158,7 @@ impl Projection {
 
     /// Deltas may have been lost: look at the database at the next turn.
     pub(super) fn source_lost(&self) {
-        let long_ago = Instant::now().checked_sub(CHECK_EVERY).unwrap_or_else(Instant::now);
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = long_ago;
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = long_ago();
         self.wake.notify_one();
     }
 
@@ -267,7 +288,13 @@ impl Projection {
             self.sections.iter().find(|(_, range)| range.contains(&seat)).map_or(-1, |(section, _)| *section)
         };
         let seats = dirty.seats.into_iter().map(|(seat, letter)| (seat, section_of(seat), letter)).collect();
-        Move { version: state.version(), as_of_ms: now_ms, seats, tiers: dirty.tiers.into_iter().collect() }
+        Move {
+            version: state.version(),
+            as_of_ms: now_ms,
+            seats,
+            tiers: dirty.tiers.into_iter().collect(),
+            shared: Shared::default(),
+        }
     }
 
     /// The version now.
@@ -295,7 +322,10 @@ impl Projection {
                 () = tokio::time::sleep(pause) => {}
             }
             // Moves are gathered, so that a busy event tells at most ten a second.
-            if let Some(rest) = TELL_EVERY.checked_sub(last_told.elapsed()) {
+            let Some(projection) = weak.upgrade() else { return };
+            let every = projection.tell_every();
+            drop(projection);
+            if let Some(rest) = every.checked_sub(last_told.elapsed()) {
                 tokio::time::sleep(rest).await;
             }
             let Some(projection) = weak.upgrade() else { return };
@@ -319,6 +349,12 @@ impl Projection {
         }
     }
 
+    /// How often watchers are told: more seldom when there are so many that telling them all takes its time.
+    fn tell_every(&self) -> Duration {
+        let watchers = u32::try_from(self.watchers()).unwrap_or(u32::MAX);
+        TELL_EVERY.max(TELL_ONE * watchers)
+    }
+
     /// Until the next deadline, the next comparison, or the end of an early delta's wait.
     fn pause(&self) -> Duration {
         let state = self.state();
@@ -327,6 +363,11 @@ impl Projection {
         let early = (!state.missed().is_empty()).then_some(EARLY_WAIT);
         [until_deadline, early].into_iter().flatten().fold(CHECK_EVERY, Duration::min)
     }
+}
+
+/// So long ago that a comparison is due.
+fn long_ago() -> Instant {
+    Instant::now().checked_sub(CHECK_EVERY).unwrap_or_else(Instant::now)
 }
 
 /// Sections in the layout's order, each with the range of its seats.

@@ -18,7 +18,7 @@ pub struct Cell {
 }
 
 /// A section or the tiers, as loaded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// Sections with their counters.
     pub versions: BTreeMap<i16, i64>,

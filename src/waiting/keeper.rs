@@ -267,10 +267,8 @@ impl WaitingRooms {
         });
         if !buyers.is_empty() {
             metrics::counter!("parterre_waiting_admissions_total").increment(u64::try_from(buyers.len()).unwrap_or(0));
-            let hint = Hint::Admitted { event: room.event, buyers: buyers.into() };
-            if let Err(error) = self.inner.bus.publish(hint).await {
-                tracing::debug!(%error, "those who were let in learn it when they ask");
-            }
+            // Whoever does not hear of it learns it when they ask.
+            self.inner.bus.send(Hint::Admitted { event: room.event, buyers: buyers.into() });
         }
         Ok(())
     }

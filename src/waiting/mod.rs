@@ -231,23 +231,22 @@ impl WaitingRooms {
     /// Gives up a buyer's place, or their admission.
     pub async fn leave(&self, event: EventId, buyer: &str) -> Result<(), WaitingError> {
         let ended = self.inner.queue.leave(event, buyer).await?;
-        self.end(ended).await;
+        self.end(ended);
         Ok(())
     }
 
     /// A buyer is done: the slot is free for the next one.
     async fn finish(&self, event: EventId, buyer: &str) -> Result<(), QueueError> {
         let ended = self.inner.queue.finish(event, buyer).await?;
-        self.end(ended).await;
+        self.end(ended);
         Ok(())
     }
 
-    async fn end(&self, admission: Option<String>) {
+    fn end(&self, admission: Option<String>) {
         let Some(admission) = admission else { return };
         self.inner.ended.insert(admission.clone(), ());
-        if let Err(error) = self.inner.bus.publish(Hint::AdmissionEnded(admission)).await {
-            tracing::debug!(%error, "the end of an admission was not published, its token runs out soon");
-        }
+        // Where it is not heard the token runs out soon.
+        self.inner.bus.send(Hint::AdmissionEnded(admission));
     }
 
     /// Tells a buyer's stream when to look again.

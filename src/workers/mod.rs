@@ -51,44 +51,15 @@ pub fn start(app: &App) {
     } else {
         tracing::info!("messages to buyers are not sent: set SMTP_URL, or MAIL_FOLDER for files");
     }
+    if let Some(purger) = app.purger.clone() {
+        consumer(app, purger, Wake::default());
+    }
     let inventory = Arc::clone(&app.services.inventory);
     run(app, ("expiry", Duration::from_millis(500), Wake::default()), move || {
         let inventory = Arc::clone(&inventory);
         async move { inventory.expire_some().await.map(|ended| if ended > 0 { Next::AtOnce } else { Next::Later }) }
     });
-    let bookings = app.services.bookings.clone();
-    run(app, ("payments", Duration::from_millis(500), app.services.bookings.waker().clone()), move || {
-        let bookings = bookings.clone();
-        async move { bookings.drive_known().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
-    });
-    // One after the other, at a quarter of the provider's rate: the rest is for those who pay.
-    let rest = Duration::from_secs_f64(4.0 / f64::from(app.config.stripe_calls_per_second.get()));
-    let bookings = app.services.bookings.clone();
-    run(app, ("unknown_payments", rest, Wake::default()), move || {
-        let bookings = bookings.clone();
-        async move { bookings.look_for_unknown(1).await.map(|_| Next::Later) }
-    });
-    let bookings = app.services.bookings.clone();
-    run(app, ("webhooks", Duration::from_secs(1), app.webhook_wake.clone()), move || {
-        let bookings = bookings.clone();
-        async move { bookings.process_webhooks().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
-    });
-    let bookings = app.services.bookings.clone();
-    run(app, ("cancelled_events", Duration::from_secs(1), Wake::default()), move || {
-        let bookings = bookings.clone();
-        async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
-    });
-    let (bookings, db) = (app.services.bookings.clone(), app.db.clone());
-    let every = Duration::from_mins(u64::from(app.config.reconcile_every_minutes.max(1)));
-    run(app, ("reconciliation", every.min(Duration::from_mins(1)), Wake::default()), move || {
-        let (bookings, db) = (bookings.clone(), db.clone());
-        async move {
-            if take_turn(&db, "reconciliation", every).await? {
-                reconcile(&bookings).await?;
-            }
-            Ok::<_, ReconcileError>(Next::Later)
-        }
-    });
+    start_money(app);
     let (db, minutes) = (app.db.clone(), app.config.payment_escalate_minutes);
     run(app, ("money_watch", Duration::from_secs(15), Wake::default()), move || {
         let db = db.clone();
@@ -131,6 +102,43 @@ pub fn start(app: &App) {
     run(app, ("drafts", Duration::from_secs(30), Wake::default()), move || {
         let catalogue = catalogue.clone();
         async move { catalogue.finish_drafts().await.map(|_| Next::Later) }
+    });
+}
+
+/// What drives payments, refunds and what was called off.
+fn start_money(app: &App) {
+    let bookings = app.services.bookings.clone();
+    run(app, ("payments", Duration::from_millis(500), app.services.bookings.waker().clone()), move || {
+        let bookings = bookings.clone();
+        async move { bookings.drive_known().await.map(|due| if due > 0 { Next::Soon } else { Next::Later }) }
+    });
+    // One after the other, at a quarter of the provider's rate: the rest is for those who pay.
+    let rest = Duration::from_secs_f64(4.0 / f64::from(app.config.stripe_calls_per_second.get()));
+    let bookings = app.services.bookings.clone();
+    run(app, ("unknown_payments", rest, Wake::default()), move || {
+        let bookings = bookings.clone();
+        async move { bookings.look_for_unknown(1).await.map(|_| Next::Later) }
+    });
+    let bookings = app.services.bookings.clone();
+    run(app, ("webhooks", Duration::from_secs(1), app.webhook_wake.clone()), move || {
+        let bookings = bookings.clone();
+        async move { bookings.process_webhooks().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
+    });
+    let bookings = app.services.bookings.clone();
+    run(app, ("cancelled_events", Duration::from_secs(1), Wake::default()), move || {
+        let bookings = bookings.clone();
+        async move { bookings.undo_cancelled_events().await.map(|done| if done > 0 { Next::AtOnce } else { Next::Later }) }
+    });
+    let (bookings, db) = (app.services.bookings.clone(), app.db.clone());
+    let every = Duration::from_mins(u64::from(app.config.reconcile_every_minutes.max(1)));
+    run(app, ("reconciliation", every.min(Duration::from_mins(1)), Wake::default()), move || {
+        let (bookings, db) = (bookings.clone(), db.clone());
+        async move {
+            if take_turn(&db, "reconciliation", every).await? {
+                reconcile(&bookings).await?;
+            }
+            Ok::<_, ReconcileError>(Next::Later)
+        }
     });
 }
 

@@ -125,6 +125,13 @@ impl Socket {
         self.inner.send(Message::text(message)).await.unwrap();
     }
 
+    /// Is gone, without a word: the connection is reset.
+    pub fn vanish(self) {
+        if let MaybeTlsStream::Plain(stream) = self.inner.get_ref() {
+            stream.set_zero_linger().unwrap();
+        }
+    }
+
     /// The next message of any kind.
     pub async fn message(&mut self) -> Value {
         loop {

@@ -1,0 +1,102 @@
+//! Tells the cache in front of us what is out of date: an outbox consumer, for a CDN or whatever listens.
+//!
+//! Answers that anybody may keep name the events, venues and performers in them in `Surrogate-Key`; when one of these
+//! changes, `{"tags": ["evt_…"]}` is posted to `CACHE_PURGE_URL`, at least once.
+
+use crate::outbox::{Consumer, Row};
+use async_trait::async_trait;
+use axum::http::{HeaderName, StatusCode};
+use parterre_schema::{Kind, node_id, parse_node_id};
+use sea_orm::{DbErr, RuntimeErr};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Names what an answer is about, as CDNs know it.
+pub(super) const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
+/// Tags of one answer: a header has its limits.
+const TAGS_MAX: usize = 60;
+/// How long the cache may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// From the outbox to the cache.
+#[derive(Debug)]
+pub struct Purger {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl Purger {
+    /// Posts to an address.
+    pub fn new(url: &str) -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder().timeout(ANSWER_WITHIN).build()?;
+        Ok(Self { client, url: url.to_owned() })
+    }
+}
+
+#[async_trait]
+impl Consumer for Purger {
+    fn name(&self) -> &'static str {
+        "cache_purge"
+    }
+
+    async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {
+        let kind = |topic: &str| match topic {
+            "event" => Some(Kind::Event),
+            "venue" => Some(Kind::Venue),
+            "performer" => Some(Kind::Performer),
+            _ => None,
+        };
+        let tags: BTreeSet<String> =
+            rows.iter().filter_map(|row| Some(node_id(kind(&row.topic)?, row.subject?).0)).collect();
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let answer = self.client.post(&self.url).json(&json!({ "tags": tags })).send().await;
+        // As if the connection were lost: told again until it was heard.
+        let again = |why: String| Err(DbErr::Conn(RuntimeErr::Internal(format!("the cache was not told: {why}"))));
+        match answer {
+            Ok(answer) if answer.status().is_server_error() || answer.status() == StatusCode::TOO_MANY_REQUESTS => {
+                again(answer.status().to_string())
+            }
+            Ok(answer) => {
+                if !answer.status().is_success() {
+                    tracing::error!(
+                        status = answer.status().as_u16(),
+                        "the cache does not take what it is told: look at CACHE_PURGE_URL"
+                    );
+                }
+                Ok(())
+            }
+            Err(error) => again(error.without_url().to_string()),
+        }
+    }
+}
+
+/// The tags of an answer and of the variables it was asked for with: whatever in them is the id of something that anybody may read.
+pub(super) fn tags(asked: &str, answer: &[u8]) -> String {
+    let answer = String::from_utf8_lossy(answer);
+    let words =
+        [asked, &answer].into_iter().flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let named = words.filter(|word| {
+        matches!(parse_node_id(word), Some((Kind::Event | Kind::Venue | Kind::Performer | Kind::Organizer, _)))
+    });
+    let tags: BTreeSet<&str> = named.collect();
+    tags.into_iter().take(TAGS_MAX).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_answer_is_tagged_with_what_it_is_about() {
+        let event = node_id(Kind::Event, Uuid::from_u128(1)).0;
+        let (venue, hold) = (node_id(Kind::Venue, Uuid::from_u128(2)).0, node_id(Kind::Hold, Uuid::from_u128(3)).0);
+        let answer = format!(r#"{{"data":{{"event":{{"id":"{event}","venue":{{"id":"{venue}"}},"x":"{hold}"}}}}}}"#);
+        assert_eq!(tags("", answer.as_bytes()), format!("{event} {venue}"));
+        assert_eq!(tags(&format!(r#"{{"id":"{event}"}}"#), b"{}"), event);
+        assert_eq!(tags("", b"evt_1 ven_"), "");
+    }
+}
