@@ -9,7 +9,7 @@ use crate::db::{Db, Unreachable};
 use crate::discovery::Discovery;
 use crate::graphql::guard::Documents;
 use crate::graphql::{ApiSchema, Services, schema};
-use crate::http::{OpenStreams, PackedMaps, PersistedQueries, Purger};
+use crate::http::{Geometries, OpenStreams, PackedMaps, PersistedQueries, Purger};
 use crate::inventory::Inventory;
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
@@ -49,6 +49,8 @@ pub struct App {
     pub readiness: moka::future::Cache<(), bool>,
     /// Seat maps as HTTP serves them.
     pub packed_maps: PackedMaps,
+    /// Geometry files as HTTP serves them.
+    pub geometries: Geometries,
     /// Documents by their hashes.
     pub persisted: PersistedQueries,
     /// Sends messages to buyers, if there is where to.
@@ -224,6 +226,7 @@ impl App {
             documents,
             readiness: moka::future::Cache::builder().time_to_live(Duration::from_secs(1)).build(),
             packed_maps: PackedMaps::default(),
+            geometries: Geometries::default(),
             persisted: PersistedQueries::default(),
             mailer,
             purger,

@@ -3,7 +3,18 @@
 use crate::clients::node_tests;
 use crate::process::free_port;
 use crate::support::{Setup, Stage};
+use serde_json::{Value, json};
 use std::path::Path;
+
+/// Twenty sections of 25 rows of a hundred seats.
+fn arena() -> Value {
+    let row = |row: usize| {
+        let seats: Vec<Value> = (1..=100).map(|n| json!({ "number": n.to_string(), "zone": "Stalls" })).collect();
+        json!({ "name": row.to_string(), "seats": seats })
+    };
+    let rows: Vec<Value> = (1..=25).map(row).collect();
+    (1..=20).map(|section| json!({ "name": format!("Block {section}"), "rows": rows })).collect()
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_works_in_a_real_browser_for_two_buyers_at_once() {
@@ -12,6 +23,7 @@ async fn the_page_works_in_a_real_browser_for_two_buyers_at_once() {
     let browser = browser.expect("the page is tested in Chromium: install it (Debian: apt-get install chromium)");
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(3, 8, |_| {}).await;
+    let arena = stage.event(Some(arena()), |input| input["title"] = json!("Stadium night")).await;
     let listen = format!("127.0.0.1:{}", free_port().await);
     let (data, screenshots) = (stage.folder.join("page"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("page"));
     let environment = [
@@ -25,6 +37,7 @@ async fn the_page_works_in_a_real_browser_for_two_buyers_at_once() {
         ("DATABASE_URL", &stage.config.database_url),
         ("STRIPE_API_BASE", &stage.config.stripe_api_base),
         ("EVENT", &hall.event),
+        ("ARENA", &arena.event),
         ("CHROMIUM", browser),
         ("SCREENSHOTS", screenshots.to_str().unwrap()),
     ];

@@ -139,6 +139,7 @@ pub fn draw(name: String, sections: &[SectionInput]) -> Result<Draft, Invalid> {
         return Err(Invalid::new("sections", format!("at most {} seats", limits::LAYOUT_SEATS_MAX)));
     }
     let mut drawing = Drawing::new(name, sections.len() > 1);
+    let grid = Grid::of(sections);
     for (s, section) in sections.iter().enumerate() {
         let at = format!("sections.{s}");
         let section_name = text(format!("{at}.name"), &section.name, limits::NAME_CHARS_MAX)?;
@@ -155,7 +156,7 @@ pub fn draw(name: String, sections: &[SectionInput]) -> Result<Draft, Invalid> {
             if !row_names.insert(row_name.clone()) {
                 return Err(Invalid::new(format!("{at}.name"), "another row of this section has this name"));
             }
-            draw_row(&mut drawing, &at, (section_no, r), &row_name, &row.seats)?;
+            draw_row(&mut drawing, &at, (section_no, grid.place(s, r)), &row_name, &row.seats)?;
         }
     }
     Ok(drawing.finish())
@@ -164,7 +165,7 @@ pub fn draw(name: String, sections: &[SectionInput]) -> Result<Draft, Invalid> {
 fn draw_row(
     drawing: &mut Drawing,
     at: &str,
-    (section, row_index): (i16, usize),
+    (section, (left, top)): (i16, (f64, f64)),
     row_name: &str,
     seats: &[parterre_schema::SeatInput],
 ) -> Result<(), Invalid> {
@@ -184,7 +185,7 @@ fn draw_row(
         })?;
         let (x, y) = match (seat.x, seat.y) {
             (Some(x), Some(y)) if x.is_finite() && y.is_finite() => (x, y),
-            (None, None) => (place(index), place(row_index)),
+            (None, None) => (left + steps(index), top),
             _ => return Err(Invalid::new(format!("{at}.x"), "x and y are given together, as finite numbers")),
         };
         let accessible = seat.accessible.unwrap_or(false);
@@ -196,8 +197,36 @@ fn draw_row(
     Ok(())
 }
 
-/// Where the n-th thing of a grid stands when nobody said.
-fn place(index: usize) -> f64 {
+/// Where rows begin when nobody said: sections stand side by side in a square, with aisles between.
+struct Grid {
+    columns: usize,
+    /// Seats from one section to the next, and rows.
+    seats: usize,
+    rows: usize,
+}
+
+/// Seats and rows that an aisle between sections takes.
+const AISLE: usize = 3;
+
+impl Grid {
+    fn of(sections: &[SectionInput]) -> Self {
+        let longest = sections.iter().flat_map(|section| &section.rows).map(|row| row.seats.len()).max().unwrap_or(0);
+        let deepest = sections.iter().map(|section| section.rows.len()).max().unwrap_or(0);
+        let (seats, rows) = (longest + AISLE, deepest + AISLE);
+        // As many columns as make it about as wide as it is high.
+        let width = |columns: usize| columns * seats;
+        let height = |columns: usize| sections.len().div_ceil(columns) * rows;
+        let columns = (1..=sections.len()).find(|columns| width(*columns) >= height(*columns)).unwrap_or(1);
+        Self { columns, seats, rows }
+    }
+
+    fn place(&self, section: usize, row: usize) -> (f64, f64) {
+        (steps(section % self.columns * self.seats), steps(section / self.columns * self.rows + row))
+    }
+}
+
+/// So many neighbours further.
+fn steps(index: usize) -> f64 {
     f64::from(u32::try_from(index).unwrap_or(u32::MAX)) * 20.0
 }
 
@@ -346,6 +375,18 @@ mod tests {
         let drawing = draw("Hall".into(), &[section("Main", &[("A-1", &["2"]), ("A", &["1-2"])])]).unwrap();
         let ids: HashSet<_> = drawing.seats.iter().map(|seat| seat.seat_id.clone()).collect();
         assert_eq!(ids.len(), 2, "{ids:?}");
+    }
+
+    #[test]
+    fn sections_without_places_stand_beside_each_other() {
+        let block = |name: &str| section(name, &[("A", &["1", "2", "3"]), ("B", &["1", "2"])]);
+        let drawing = draw("Hall".into(), &["I", "II", "III", "IV", "V"].map(block)).unwrap();
+        let places: HashSet<(u64, u64)> =
+            drawing.seats.iter().map(|seat| (seat.x.to_bits(), seat.y.to_bits())).collect();
+        assert_eq!(places.len(), drawing.seats.len());
+        let corners: Vec<(f64, f64)> =
+            (0..5).map(|block| &drawing.seats[block * 5]).map(|seat| (seat.x, seat.y)).collect();
+        assert_eq!(corners, [(0.0, 0.0), (120.0, 0.0), (240.0, 0.0), (0.0, 100.0), (120.0, 100.0)]);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! Invariants: a tag names a version, a form and an encoding; equal tags are equal bytes. Drafts are not here.
 
+use super::encoded::{Encoded, Encoding};
 use super::purge;
 use crate::app::App;
 use crate::seatmap::{Projection, View};
-use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,8 +14,7 @@ use parterre_schema::{Kind, LocalId, geometry_url, node_id, parse_node_id};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::io::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// As fresh as statuses are.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=1, stale-while-revalidate=2");
@@ -38,82 +37,6 @@ struct Packed {
     tag: String,
     json: Encoded,
     bits: Encoded,
-}
-
-/// One form of a map, in the encodings that were asked for.
-#[derive(Debug)]
-struct Encoded {
-    plain: Bytes,
-    gzip: OnceLock<Bytes>,
-    brotli: OnceLock<Bytes>,
-    zstd: OnceLock<Bytes>,
-}
-
-/// What a client understands, the smallest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
-    Brotli,
-    Zstd,
-    Gzip,
-    Plain,
-}
-
-impl Encoding {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Brotli => "br",
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
-            Self::Plain => "identity",
-        }
-    }
-
-    /// The best that is accepted.
-    fn of(headers: &HeaderMap) -> Self {
-        let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let takes = |wanted: Self| {
-            accepted.split(',').any(|offer| {
-                let mut parts = offer.split(';').map(str::trim);
-                let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted.name()));
-                let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32)));
-                named && !refused
-            })
-        };
-        [Self::Brotli, Self::Zstd, Self::Gzip].into_iter().find(|one| takes(*one)).unwrap_or(Self::Plain)
-    }
-}
-
-impl Encoded {
-    fn new(plain: Vec<u8>) -> Self {
-        Self { plain: plain.into(), gzip: OnceLock::new(), brotli: OnceLock::new(), zstd: OnceLock::new() }
-    }
-
-    /// The bytes, encoded by the first who asks. What can't be encoded is sent as it is.
-    fn bytes(&self, encoding: Encoding) -> Option<Bytes> {
-        let plain = &self.plain;
-        let encode = |cell: &OnceLock<Bytes>, encode: &dyn Fn() -> std::io::Result<Vec<u8>>| {
-            if let Some(done) = cell.get() {
-                return Some(done.clone());
-            }
-            let done = Bytes::from(encode().ok()?);
-            Some(cell.get_or_init(|| done).clone())
-        };
-        match encoding {
-            Encoding::Plain => Some(plain.clone()),
-            Encoding::Gzip => encode(&self.gzip, &|| {
-                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-                encoder.write_all(plain)?;
-                encoder.finish()
-            }),
-            Encoding::Brotli => encode(&self.brotli, &|| {
-                let mut encoded = Vec::new();
-                let settings = brotli::enc::BrotliEncoderParams { quality: 5, ..Default::default() };
-                brotli::BrotliCompress(&mut plain.as_ref(), &mut encoded, &settings)?;
-                Ok(encoded)
-            }),
-            Encoding::Zstd => encode(&self.zstd, &|| zstd::encode_all(plain.as_ref(), 3)),
-        }
-    }
 }
 
 #[derive(Deserialize)]
@@ -157,14 +80,9 @@ pub(super) async fn get(
     let mut response = if known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let form = if bits { &packed.bits } else { &packed.json };
-        let Some(bytes) = form.bytes(encoding) else { return away() };
-        let kind = if bits { "application/octet-stream" } else { "application/json" };
-        let mut response = ([(header::CONTENT_TYPE, kind)], bytes).into_response();
-        if encoding != Encoding::Plain {
-            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-        }
-        response
+        let (form, kind) =
+            if bits { (&packed.bits, "application/octet-stream") } else { (&packed.json, "application/json") };
+        form.response(encoding, kind)
     };
     let told = response.headers_mut();
     told.insert(header::CACHE_CONTROL, CACHE);
@@ -241,18 +159,5 @@ mod tests {
     fn four_seats_are_a_byte_and_the_first_is_the_lowest() {
         assert_eq!(two_bits("AHSBH"), [0b11_10_01_00, 0b01]);
         assert_eq!(two_bits(""), Vec::<u8>::new());
-    }
-
-    #[test]
-    fn the_best_encoding_that_is_accepted_is_used() {
-        let of = |accepted: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(accepted));
-            Encoding::of(&headers)
-        };
-        assert_eq!(of("gzip, deflate, br, zstd"), Encoding::Brotli);
-        assert_eq!(of("gzip;q=1.0, br;q=0"), Encoding::Gzip);
-        assert_eq!(of("ZSTD"), Encoding::Zstd);
-        assert_eq!(of("identity"), Encoding::Plain);
     }
 }

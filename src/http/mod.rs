@@ -4,6 +4,8 @@
 //! a document is judged before it is executed. No rule of the box office is here.
 
 mod cache;
+mod encoded;
+mod geometry;
 mod graphql;
 mod limits;
 mod map;
@@ -18,6 +20,7 @@ mod streams;
 mod trace;
 mod webhooks;
 
+pub use geometry::Geometries;
 pub use map::PackedMaps;
 pub use persisted::PersistedQueries;
 pub use purge::Purger;
@@ -28,12 +31,12 @@ use crate::app::App;
 use crate::auth::{Claims, Role};
 use crate::graphql::Viewer;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
-use parterre_entity::{LayoutId, OrganizationId};
+use parterre_entity::OrganizationId;
 use parterre_schema::{Kind, parse_node_id};
 use sea_orm::DbErr;
 use std::sync::LazyLock;
@@ -47,7 +50,7 @@ pub fn router(app: App) -> Router {
         .route("/graphql/stream", post(sse::post).get(sse::get))
         .route("/schema.graphql", get(sdl))
         .route("/events/{id}/seat-map", get(map::get))
-        .route("/layouts/{id}/{file}", get(geometry))
+        .route("/layouts/{id}/{file}", get(geometry::get))
         .route_layer(middleware::from_fn_with_state(app.clone(), limits::limit))
         .layer(cors(&app))
         .route("/graphiql", get(page::graphiql))
@@ -97,25 +100,6 @@ async fn ready(State(app): State<App>) -> Response {
         return "ready".into_response();
     }
     (StatusCode::SERVICE_UNAVAILABLE, "the database does not answer").into_response()
-}
-
-/// A layout's geometry, immutable: the hash is part of the address.
-async fn geometry(State(app): State<App>, Path((id, file)): Path<(String, String)>) -> Response {
-    let id = parse_node_id(&id).filter(|(kind, _)| *kind == Kind::Layout).map(|(_, id)| LayoutId(id));
-    let hash = file.strip_suffix(".json");
-    let (Some(id), Some(hash)) = (id, hash) else { return StatusCode::NOT_FOUND.into_response() };
-    match app.services.catalogue.layout(id).await {
-        Ok(Some(layout)) if layout.geometry_hash == hash => (
-            [
-                (header::CONTENT_TYPE, "application/json"),
-                (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-            ],
-            layout.drawing.geometry(),
-        )
-            .into_response(),
-        Ok(_) => StatusCode::NOT_FOUND.into_response(),
-        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-    }
 }
 
 /// How long a body may take to arrive.

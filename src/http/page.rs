@@ -2,10 +2,13 @@
 
 use crate::app::App;
 use crate::auth::{Person, issue};
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use parterre_entity::EventId;
+use parterre_schema::{Kind, node_id, parse_node_id};
 use rust_embed::RustEmbed;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
@@ -25,21 +28,41 @@ const ONLY_OURS: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// The box office for a buyer; in development each tab that opens it is a buyer of its own.
-pub(super) async fn home(State(app): State<App>) -> Response {
+#[derive(Deserialize)]
+pub(super) struct Opened {
+    event: Option<String>,
+}
+
+/// The box office for a buyer; in development each tab that opens it is a buyer of its own, and may look over the
+/// organizer's shoulder.
+pub(super) async fn home(State(app): State<App>, Query(opened): Query<Opened>) -> Response {
     let Some(page) = Built::get("demo.html") else { return StatusCode::NOT_FOUND.into_response() };
-    let guest = || {
+    let guest = async || {
         let name = format!("guest-{}", &Uuid::new_v4().simple().to_string()[..8]);
         let token = issue(&app.config, &Person::buyer(&name), Duration::from_hours(24)).ok()?;
-        Some(json!({ "name": name, "token": token, "event": app.demo_event.get() }))
+        let event = opened.event.as_ref().or_else(|| app.demo_event.get());
+        let organizer = match event {
+            Some(event) => organizer_of(&app, event).await,
+            None => None,
+        };
+        Some(json!({ "name": name, "token": token, "event": app.demo_event.get(), "organizer": organizer }))
     };
-    let settings = app.config.playground_token.then(guest).flatten().unwrap_or_else(|| json!({}));
+    let settings = if app.config.playground_token { guest().await } else { None };
+    let settings = settings.unwrap_or_else(|| json!({}));
     let html = fill(&page.data, &settings);
     (
         [(header::CONTENT_SECURITY_POLICY, ONLY_OURS), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
         html,
     )
         .into_response()
+}
+
+/// A token of an event's organizer, for development.
+async fn organizer_of(app: &App, event: &str) -> Option<String> {
+    let (_, id) = parse_node_id(event).filter(|(kind, _)| *kind == Kind::Event)?;
+    let event = app.services.catalogue.recent(EventId(id)).await.ok()??;
+    let organizer = Person::organizer(node_id(Kind::Organizer, event.organization_id).as_str());
+    issue(&app.config, &organizer, Duration::from_hours(24)).ok()
 }
 
 /// A page with its settings.

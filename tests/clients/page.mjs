@@ -5,7 +5,7 @@ import { readFileSync, mkdirSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 
-const { SERVER, LISTEN, EVENT, CHROMIUM, SCREENSHOTS } = process.env;
+const { SERVER, LISTEN, EVENT, ARENA, CHROMIUM, SCREENSHOTS } = process.env;
 const url = `http://${LISTEN}/?event=${EVENT}`;
 let server, browser;
 
@@ -88,6 +88,111 @@ test('two buyers: one sees the other’s seats go, one wins a race, the tickets 
   await mina.locator('#bookings h3', { hasText: /cancel|refund/ }).waitFor();
   await seat(leo, 'A-1', 'A').waitFor();
   for (const page of [mina, leo, third]) assert.deepEqual(page.complaints, []);
+});
+
+test('finding by words and facets, and the organizer sees what was sold', { timeout: 90000 }, async () => {
+  const page = await buyer();
+  await page.locator('#found', { hasText: '2 events' }).waitFor();
+  await page.locator('#query').fill('stadum');
+  await page.locator('#found', { hasText: '1 events' }).waitFor();
+  await page.locator('#query').fill('');
+  await page.locator('details', { hasText: 'Narrow down' }).locator('summary').click();
+  await page.getByLabel('dresden (2)').check();
+  await page.locator('#found', { hasText: '2 events' }).waitFor();
+  assert.equal(await page.getByLabel('dresden (2)').isChecked(), true);
+
+  // One seat is sold while the organizer looks on.
+  await page.locator('#organize').click();
+  await page.locator('#sales-state', { hasText: 'of 24 sold' }).waitFor();
+  const sold = async () => Number((await page.locator('#sales-state').textContent()).split(' ')[0]);
+  const before = await sold();
+  await seat(page, 'C-8', 'A').click();
+  await page.locator('#hold').click();
+  await page.locator('#checkout').click();
+  await page.locator('#bookings img').first().waitFor();
+  await page.waitForFunction((before) => Number(document.getElementById('sales-state').textContent.split(' ')[0]) === before + 1, before, { timeout: 30000 });
+  assert.match(await page.locator('#by-section svg').getAttribute('aria-label'), /Main: \d+ of 24/);
+  assert.match(await page.locator('#by-hour svg').getAttribute('aria-label'), /Sold by hour: .*: \d+, /);
+  assert.deepEqual(page.complaints, []);
+});
+
+test('fifty thousand seats: sections first, then seats, by pointer and by keyboard', { timeout: 120000 }, async () => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on('pageerror', (error) => page.complaints.push(String(error)));
+  await page.addInitScript(() => {
+    window.long = [];
+    new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => Math.round(duration)))).observe({ entryTypes: ['longtask'] });
+  });
+  await page.goto(`http://${LISTEN}/?event=${ARENA}`);
+  await page.locator('canvas#map').waitFor();
+  await page.locator('#state', { hasText: 'Live.' }).waitFor();
+  const painted = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(Math.round(performance.now()))))));
+  await page.screenshot({ path: `${SCREENSHOTS}/arena.png` });
+
+  // Something is drawn, and not in one colour.
+  const colours = () => page.evaluate(() => {
+    const canvas = document.querySelector('canvas#map');
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Set();
+    for (let i = 0; i < data.length; i += 400) seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+    return seen.size;
+  });
+  assert.ok(await colours() > 3);
+
+  // Dragging and zooming with the wheel.
+  const box = await page.locator('canvas#map').boundingBox();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.evaluate(() => { window.long.length = 0; });
+  await page.mouse.move(x, y);
+  for (let i = 0; i < 6; i++) await page.mouse.wheel(0, -200);
+  await page.mouse.down();
+  for (let i = 0; i < 60; i++) await page.mouse.move(x + 4 * (i % 30), y + 3 * (i % 20));
+  await page.mouse.up();
+  const long = await page.evaluate(() => window.long);
+  console.log(`arena: first paint after ${painted} ms; long tasks while panning: ${long.join(', ') || 'none'} ms`);
+  assert.equal(await page.locator('#picked').textContent(), 'Pick seats on the map.', 'dragging picks nothing');
+
+  // A section by its name, its seats by arrow keys; another buyer's hold shows in it.
+  await page.locator('#sections').selectOption({ label: 'Block 7' });
+  await page.screenshot({ path: `${SCREENSHOTS}/arena-section.png` });
+  await page.locator('canvas#map [tabindex="0"]').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Space');
+  const focused = await page.evaluate(() => document.activeElement.dataset.seat);
+  assert.equal(focused, 'Block_7-1-2');
+  assert.match(await page.locator('#picked').textContent(), /Block_7-1-2/);
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), /row 1, seat 2, .*25.*, yours/);
+  await page.locator('#hold').click();
+  await page.locator('#pay').waitFor({ state: 'visible' });
+  const other = await context.newPage();
+  await other.goto(`http://${LISTEN}/?event=${ARENA}`);
+  await other.locator('canvas#map').waitFor();
+  await other.locator('#sections').selectOption({ label: 'Block 7' });
+  await other.locator('canvas#map [data-seat="Block_7-1-2"][data-letter="H"]').waitFor({ state: 'attached' });
+
+  // By pointer: a click in the middle of the section picks the seat that is there.
+  await other.mouse.click(x, y);
+  await other.locator('#picked', { hasText: /Block_7-/ }).waitFor();
+  await page.locator('#release').click();
+  assert.deepEqual(page.complaints, []);
+});
+
+test('two fingers pinch the map', { timeout: 60000 }, async () => {
+  const page = await buyer({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const wide = () => page.evaluate(() => Number(document.getElementById('map').getAttribute('viewBox').split(' ')[2]));
+  const before = await wide();
+  await page.locator('#legend').scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await page.locator('#map').boundingBox();
+  const touch = await page.context().newCDPSession(page);
+  const fingers = (apart) => [-apart, apart].map((by, id) => ({ x: x + width / 2 + by, y: y + height / 2, id }));
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: fingers(20) });
+  for (let apart = 25; apart <= 80; apart += 5) await touch.send('Input.dispatchTouchEvent', { type: 'touchMove', touchPoints: fingers(apart) });
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  assert.ok(await wide() < before * 0.7, `${before} became ${await wide()}`);
+  await page.locator('#whole').click();
+  assert.equal(await wide(), before);
 });
 
 test('the keyboard is enough', { timeout: 60000 }, async () => {
