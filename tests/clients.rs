@@ -5,31 +5,37 @@ use std::path::Path;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-async fn run(command: &mut Command, what: &str) {
-    let output = command.current_dir("tests/clients").output().await.unwrap_or_else(|error| {
-        panic!("{what} needs Node with npm: install it from nodejs.org ({error})");
+/// Runs a command and returns what it said; fails with it if it failed.
+pub async fn run(mut command: Command, what: &str) -> String {
+    let output = command.output().await.unwrap_or_else(|error| {
+        panic!("{what} could not be started: Node comes from nodejs.org, the rest from ./dev test ({error})");
     });
     let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{what}:\n{}\n{}", told(&output.stdout), told(&output.stderr));
+    told(&output.stdout)
+}
+
+/// Installs a folder's packages, unless they are there and of this list.
+pub async fn install(folder: &Path) {
+    let written = |file: &str| std::fs::metadata(folder.join(file)).and_then(|it| it.modified()).ok();
+    if written("node_modules/.package-lock.json") < written("package-lock.json") {
+        let mut install = Command::new("npm");
+        install.args(["ci", "--no-fund", "--no-audit"]).current_dir(folder);
+        run(install, "npm ci").await;
+    }
 }
 
 /// Runs a file of tests, with what it needs in the environment.
 pub async fn node_tests(file: &str, environment: &[(&str, &str)]) {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    let install = async || {
-        let written =
-            |file: &str| std::fs::metadata(Path::new("tests/clients").join(file)).and_then(|it| it.modified()).ok();
-        // Not there, or of an earlier list.
-        if written("node_modules/.package-lock.json") < written("package-lock.json") {
-            run(Command::new("npm").args(["ci", "--no-fund", "--no-audit"]), "npm ci").await;
-        }
-    };
-    INSTALLED.get_or_init(install).await;
+    let folder = Path::new("tests/clients");
+    INSTALLED.get_or_init(|| install(folder)).await;
     let mut suite = Command::new("node");
     suite
         .args(["--test", "--test-reporter=spec", "--test-timeout=120000", "--test-force-exit", file])
-        .envs(environment.iter().copied());
-    run(&mut suite, file).await;
+        .envs(environment.iter().copied())
+        .current_dir(folder);
+    run(suite, file).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

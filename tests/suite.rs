@@ -21,6 +21,7 @@ mod clients;
 mod connections;
 mod contract;
 mod edge;
+mod examples;
 mod feed;
 mod holds;
 mod hostile;
