@@ -48,7 +48,7 @@ enum Command {
     /// Payments that a person has to look at
     Payments(PaymentsArgs),
     /// Measure a server on a private PostgreSQL and Redis
-    Bench,
+    Bench(parterre::bench::Options),
     /// Print the GraphQL schema
     Schema(SchemaArgs),
     /// Look whether everything that a server needs is there, and say what to do where it is not
@@ -264,7 +264,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Reconcile(args) => reconcile(args).await?,
         Command::Audit(config) => return audit(&config).await,
         Command::Payments(PaymentsArgs { what }) => review(what).await?,
-        Command::Bench => parterre::bench::run().await?,
+        Command::Bench(options) => parterre::bench::run(options).await?,
         Command::Schema(SchemaArgs { errors: true }) => print!("{}", graphql::error_table()),
         Command::Schema(SchemaArgs { errors: false }) => print!("{}", graphql::sdl()),
         Command::Doctor(config) => return Ok(doctor(&config).await),

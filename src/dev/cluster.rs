@@ -119,6 +119,14 @@ impl Cluster {
         }
     }
 
+    /// Runs pgbench against one of its databases, and returns what it said.
+    pub fn pgbench(&self, database: &str, options: &[&str]) -> Result<String, ClusterError> {
+        let socket = self.socket.to_string_lossy().into_owned();
+        let arguments: Vec<&str> = options.iter().copied().chain(["-h", &socket, "-U", "parterre", database]).collect();
+        let output = self.run("pgbench", &arguments)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     fn is_running(&self) -> bool {
         let data = self.data.to_string_lossy().into_owned();
         self.run("pg_ctl", &["-D", &data, "status"]).is_ok()

@@ -1,0 +1,153 @@
+//! Many who watch one map, on which forty seats change a second.
+
+use super::Options;
+use super::client::{Connection, Subscriber, post};
+use super::report::{Latency, Report};
+use super::world::{ROW_SEATS, World};
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Holds of two seats a second.
+const HOLDS_A_SECOND: u32 = 20;
+/// Watchers of one address: fewer than it may have.
+const OF_ONE_ADDRESS: usize = 400;
+/// Watchers that connect at once.
+const AT_ONCE: usize = 50;
+
+/// When each seat's hold was asked for, and for each message that was seen already, the earliest of its seats.
+#[derive(Default)]
+struct Clock {
+    asked: Mutex<HashMap<String, Instant>>,
+    known: Mutex<HashMap<u64, Option<Instant>>>,
+    hasher: RandomState,
+}
+
+impl Clock {
+    /// Since when a message was on its way: since its first hold was asked for, which is before it was committed.
+    fn of(&self, message: &[u8]) -> Option<Instant> {
+        let key = self.hasher.hash_one(message);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(key).or_insert_with(|| {
+            let text = String::from_utf8_lossy(message);
+            let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let seats = text.split("\"seatId\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+            seats.filter_map(|seat| asked.get(seat).copied()).min()
+        })
+    }
+}
+
+pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
+    let world = World::new().await?;
+    let arena = world.arena().await?;
+    let clock = Arc::<Clock>::default();
+    // The map is loaded and told of before anybody is counted.
+    let subscribe = json!({ "id": "1", "type": "subscribe", "payload": {
+        "query": "subscription($id: ID!, $sections: [ID!]) { seatMapChanged(eventId: $id, sectionIds: $sections) {
+            __typename ... on SeatMapSnapshot { version sections { name } }
+            ... on SeatMapDelta { fromVersion version asOf changes { seatId status } } } }",
+        "variables": { "id": arena.event },
+    }})
+    .to_string();
+    let mut first = Subscriber::open(IpAddr::V4(Ipv4Addr::LOCALHOST), world.server).await?;
+    first.say(&subscribe).await?;
+    first.next().await?;
+    let before_mb = world.memory_mb();
+
+    let (ready, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let latency = Arc::new(Mutex::new(Latency::new()));
+    let stop = tokio_util::sync::CancellationToken::new();
+    let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
+    let mut watchers = Vec::with_capacity(options.watchers);
+    for n in 0..options.watchers {
+        let (clock, ready, told, latency, stop, gate) =
+            (clock.clone(), ready.clone(), told.clone(), latency.clone(), stop.clone(), gate.clone());
+        let (subscribe, server) = (subscribe.clone(), world.server);
+        let from = u32::from(Ipv4Addr::new(127, 1, 0, 1)) + u32::try_from(n / OF_ONE_ADDRESS)?;
+        watchers.push(tokio::spawn(async move {
+            let permit = gate.acquire().await?;
+            let mut subscriber = Subscriber::open(IpAddr::V4(from.into()), server).await?;
+            subscriber.say(&subscribe).await?;
+            subscriber.next().await?;
+            ready.fetch_add(1, Ordering::Relaxed);
+            drop(permit);
+            let mut own = Latency::new();
+            loop {
+                let message = tokio::select! {
+                    () = stop.cancelled() => break,
+                    message = subscriber.next() => message?,
+                };
+                if let Some(since) = clock.of(message) {
+                    own.note(since.elapsed());
+                    told.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            latency.lock().unwrap_or_else(PoisonError::into_inner).add(&own);
+            Ok::<_, anyhow::Error>(())
+        }));
+    }
+    let begun = Instant::now();
+    while ready.load(Ordering::Relaxed) < options.watchers {
+        ensure!(begun.elapsed() < Duration::from_mins(3), "only {} watch", ready.load(Ordering::Relaxed));
+        if let Some(broken) = watchers.iter().position(tokio::task::JoinHandle::is_finished) {
+            watchers.swap_remove(broken).await?.context("a watcher could not begin")?;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let connected = begun.elapsed();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let each_kb = (world.memory_mb() - before_mb) * 1_000.0 / f64::from(u32::try_from(options.watchers)?);
+
+    let lasting = options.round() * u32::try_from(options.rounds)?;
+    let mut connection = Connection::open(world.server).await?;
+    let started = Instant::now();
+    let holds = HOLDS_A_SECOND * u32::try_from(lasting.as_secs())?;
+    for n in 0..holds {
+        tokio::time::sleep_until((started + Duration::from_secs(1) / HOLDS_A_SECOND * n).into()).await;
+        let n = usize::try_from(n)?;
+        let (row, first) = (n / (ROW_SEATS / 2), n % (ROW_SEATS / 2) * 2 + 1);
+        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / 250));
+        {
+            let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));
+        }
+        let body = json!({
+            "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { userErrors { code } } }",
+            "variables": { "input": { "eventId": arena.event, "idempotencyKey": "k", "seatIds": seats } },
+        });
+        let token = world.token(&format!("buyer-{n}"))?;
+        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
+        ensure!(answer.contains("\"userErrors\":[]"), "{}", answer.text());
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let took = started.elapsed();
+    let busy_mb = world.memory_mb();
+    stop.cancel();
+    for watcher in watchers {
+        watcher.await??;
+    }
+    let latency = latency.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut report = Report::new("fanout", "ms, p99 from asking for a hold to a watcher");
+    report.rounds.push(latency.ms(0.99));
+    report.notes.push(format!(
+        "{} watchers, connected in {:.1} s, {each_kb:.1} KB each at rest; {:.0} MB in all while busy",
+        options.watchers,
+        connected.as_secs_f64(),
+        busy_mb
+    ));
+    let messages = told.load(Ordering::Relaxed);
+    let per_second = f64::from(u32::try_from(messages)?) / took.as_secs_f64();
+    let resyncs = world.metric("parterre_seatmap_resyncs_total").await?;
+    report
+        .notes
+        .push(format!("{holds} holds, {messages} messages, {per_second:.0} a second; {resyncs:.0} fell behind"));
+    report.latency = Some(latency);
+    report.broken = world.broken().await?;
+    world.end().await?;
+    Ok(vec![report])
+}

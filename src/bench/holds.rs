@@ -1,0 +1,167 @@
+//! Holds: over many events, each seat wanted once; and on a few seats that everybody wants.
+
+use super::client::{Answer, post};
+use super::load::{Asks, Pace, Seen, load};
+use super::report::{Report, rate};
+use super::world::{Arena, ROW_SEATS, ROWS, World};
+use super::{Options, pgbench};
+use crate::auth::{Person, issue};
+use crate::config::Config;
+use anyhow::ensure;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Events that are on sale at once.
+const EVENTS: usize = 20;
+/// Connections of a closed load.
+const CONNECTIONS: u32 = 256;
+/// Pairs of seats of one event.
+const PAIRS: u64 = 25_000;
+
+/// A request for two seats, of a buyer who never asked before.
+fn hold(config: &Config, event: &str, buyer: &str, seats: &[String]) -> Vec<u8> {
+    let token = issue(config, &Person::buyer(buyer), Duration::from_hours(1)).unwrap_or_default();
+    let body = json!({
+        "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }",
+        "variables": { "input": { "eventId": event, "idempotencyKey": "k", "seatIds": seats } },
+    });
+    post("/graphql", Some(&token), &body.to_string())
+}
+
+/// Every pair of seats of every event once, in an order that jumps about.
+struct Uniform {
+    config: Config,
+    events: Vec<Arena>,
+    from: AtomicU64,
+}
+
+impl Uniform {
+    fn all(&self) -> u64 {
+        PAIRS * u64::try_from(self.events.len()).unwrap_or(0)
+    }
+}
+
+impl Asks for Uniform {
+    fn request(&self, _: u64) -> Option<Vec<u8>> {
+        let n = self.from.fetch_add(1, Ordering::Relaxed);
+        if n >= self.all() {
+            return None;
+        }
+        // A step without a divisor in common with their number visits each pair once.
+        let pair = n * 7_919 % self.all();
+        let event = self.events.get(usize::try_from(pair / PAIRS).ok()?)?;
+        let seat = usize::try_from(pair % PAIRS).ok()? * 2;
+        let (row, first) = (seat / ROW_SEATS, seat % ROW_SEATS + 1);
+        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / ROWS));
+        Some(hold(&self.config, &event.event, &format!("buyer-{n}"), &seats))
+    }
+
+    fn is_right(&self, answer: &Answer<'_>) -> bool {
+        answer.contains("\"userErrors\":[]")
+    }
+}
+
+/// The same few seats for everybody.
+struct Wanted {
+    config: Config,
+    event: String,
+    seats: usize,
+    from: AtomicU64,
+}
+
+impl Asks for Wanted {
+    fn request(&self, _: u64) -> Option<Vec<u8>> {
+        let n = self.from.fetch_add(1, Ordering::Relaxed);
+        let count = if self.seats > 1 { 2 } else { 1 };
+        let first = usize::try_from(n).ok()? * 2 % self.seats + 1;
+        let seats: Vec<String> = (first..first + count).map(|number| format!("S0-R0-{number}")).collect();
+        Some(hold(&self.config, &self.event, &format!("wants-{n}"), &seats))
+    }
+
+    fn is_right(&self, answer: &Answer<'_>) -> bool {
+        // Most are told that somebody was faster, and that is an answer too.
+        answer.contains("\"userErrors\":[]") || answer.contains("SEATS_UNAVAILABLE")
+    }
+}
+
+fn check(report: &Report, seen: &Seen) -> anyhow::Result<()> {
+    ensure!(seen.wrong == 0, "{}: {} answers were wrong", report.scenario, seen.wrong);
+    Ok(())
+}
+
+pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
+    let world = World::new().await?;
+    let first = world.arena().await?;
+    let mut events = vec![first.clone()];
+    for _ in 1..EVENTS {
+        events.push(world.event(&first.venue, &first.layout).await?);
+    }
+    // An event for the anchor, which meets the same tables and leaves the others alone.
+    let for_anchor = world.event(&first.venue, &first.layout).await?;
+    let asks = Arc::new(Uniform { config: world.config(), events, from: AtomicU64::new(0) });
+    let warm_up = Duration::from_secs(3);
+    load(world.server, (CONNECTIONS, Pace::Closed), warm_up, Arc::clone(&asks)).await?;
+    let before = pgbench::holds(&world, &for_anchor.event, options.seconds).await?;
+    let mut report = Report::new("holds", "holds/s");
+    let wal = world.wal_bytes().await?;
+    let mut made = 0;
+    for _ in 0..options.rounds {
+        let seen = load(world.server, (CONNECTIONS, Pace::Closed), options.round(), Arc::clone(&asks)).await?;
+        check(&report, &seen)?;
+        made += seen.latency.count();
+        report.rounds.push(rate(seen.latency.count(), seen.took));
+        report.latency = Some(seen.latency);
+    }
+    let each = (world.wal_bytes().await? - wal) / f64::from(u32::try_from(made.max(1))?);
+    let after = pgbench::holds(&world, &for_anchor.event, options.seconds).await?;
+    report.anchor = Some(("pgbench, 16 clients", f64::midpoint(before, after)));
+    report.notes.push(format!("pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold"));
+    report.notes.push(format!("{:.0} MB of memory with {EVENTS} maps of 50,000 seats", world.memory_mb()));
+
+    let mut reports = Vec::new();
+    for (name, pace) in [("holds-half", report.median() / 2.0), ("holds-2000", 2_000.0)] {
+        let mut open = Report::new(name, "ms, p95");
+        let seen = load(world.server, (CONNECTIONS, Pace::Open(pace)), options.round(), Arc::clone(&asks)).await?;
+        check(&open, &seen)?;
+        open.rounds.push(seen.latency.ms(0.95));
+        open.notes.push(format!("{pace:.0} holds/s asked for"));
+        open.latency = Some(seen.latency);
+        reports.push(open);
+    }
+    report.broken = world.broken().await?;
+    reports.insert(0, report);
+    world.end().await?;
+    Ok(reports)
+}
+
+pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::Result<Vec<Report>> {
+    let world = World::new().await?;
+    let arena = world.arena().await?;
+    let beside = world.event(&arena.venue, &arena.layout).await?;
+    let quiet = Arc::new(Uniform { config: world.config(), events: vec![beside], from: AtomicU64::new(0) });
+    let unrelated = (8, Pace::Open(100.0));
+    load(world.server, unrelated, Duration::from_secs(3), Arc::clone(&quiet)).await?;
+    let alone = load(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
+    let asks = Arc::new(Wanted { config: world.config(), event: arena.event, seats, from: AtomicU64::new(0) });
+    let mut report = Report::new(name, "decisions/s");
+    let mut beside = 0.0_f64;
+    for _ in 0..options.rounds {
+        let crowd = load(world.server, (CONNECTIONS, Pace::Closed), options.round(), Arc::clone(&asks));
+        let others = load(world.server, unrelated, options.round(), Arc::clone(&quiet));
+        let (crowd, others) = tokio::try_join!(crowd, others)?;
+        check(&report, &crowd)?;
+        check(&report, &others)?;
+        report.rounds.push(rate(crowd.latency.count(), crowd.took));
+        beside = beside.max(others.latency.ms(0.95));
+        report.latency = Some(crowd.latency);
+    }
+    report.notes.push(format!(
+        "an unrelated event at 100 holds/s: p95 {:.2} ms alone, {beside:.2} ms beside the crowd",
+        alone.latency.ms(0.95)
+    ));
+    report.broken = world.broken().await?;
+    world.end().await?;
+    Ok(vec![report])
+}

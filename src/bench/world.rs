@@ -1,0 +1,204 @@
+//! Everything a measurement needs, private and new: PostgreSQL, Redis, the payment simulator, and the server as a process.
+
+use super::client::{Connection, post};
+use crate::auth::{Person, issue};
+use crate::config::{Config, Secret};
+use crate::db::Db;
+use crate::dev::{Cluster, Durability, Redis, default_config};
+use crate::payment::simulator::{Settings, Simulator};
+use anyhow::{Context as _, ensure};
+use sea_orm::FromQueryResult as _;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+/// What there is.
+pub(super) struct World {
+    pub(super) cluster: Cluster,
+    pub(super) db: Db,
+    pub(super) server: SocketAddr,
+    admin: SocketAddr,
+    config: Config,
+    redis: Redis,
+    process: Child,
+    shutdown: CancellationToken,
+}
+
+/// An event with a hall.
+#[derive(Clone, Debug)]
+pub(super) struct Arena {
+    pub(super) event: String,
+    pub(super) layout: String,
+    pub(super) venue: String,
+}
+
+/// Rows of a hall, and seats of a row.
+pub(super) const ROWS: usize = 250;
+pub(super) const ROW_SEATS: usize = 200;
+
+impl World {
+    pub(super) async fn new() -> anyhow::Result<Self> {
+        let folder = Path::new(".parterre/bench");
+        Cluster::of(folder)?.remove()?;
+        std::fs::remove_dir_all(folder)?;
+        let cluster = Cluster::start(folder, Durability::Durable)?;
+        cluster.create_database("bench")?;
+        let redis = Redis::start().await?;
+        let shutdown = CancellationToken::new();
+        let provider = TcpListener::bind("127.0.0.1:0").await?;
+        let simulated = format!("http://{}", provider.local_addr()?);
+        let simulator = Simulator::new(Settings {
+            webhook_url: None,
+            webhook_secret: Secret::new("whsec_simulator"),
+            file: None,
+            public_url: simulated.clone(),
+        });
+        tokio::spawn(simulator.serve(provider, shutdown.clone()));
+        let db = Db::connect(&cluster.url("bench"), 4).await?;
+        parterre_migration::up(db.pool()).await?;
+        let (server, admin) = (free().await?, free().await?);
+        let log = std::fs::File::create(folder.join("server.log"))?;
+        let process = Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .env("DATABASE_URL", cluster.url("bench"))
+            .env("REDIS_URL", &redis.url)
+            .env("STRIPE_API_BASE", simulated)
+            .env("PARTERRE_LISTEN", server.to_string())
+            .env("PARTERRE_ADMIN_LISTEN", admin.to_string())
+            .env("PARTERRE_DATA", folder.join("data"))
+            .env("PARTERRE_CREATE_ORGANIZATIONS", "true")
+            .env("PARTERRE_LIMITS", "off")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .context("the server can't be started")?;
+        let world = Self { cluster, db, server, admin, config: default_config(), redis, process, shutdown };
+        for _ in 0..400 {
+            if Connection::open(world.server).await.is_ok() {
+                return Ok(world);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::bail!("the server did not come up: see .parterre/bench/server.log")
+    }
+
+    /// A token of a buyer, as real as any.
+    pub(super) fn token(&self, buyer: &str) -> anyhow::Result<String> {
+        Ok(issue(&self.config, &Person::buyer(buyer), Duration::from_hours(1))?)
+    }
+
+    /// Settings that sign tokens which the server takes.
+    pub(super) fn config(&self) -> Config {
+        self.config.clone()
+    }
+
+    pub(super) async fn ask(&self, token: Option<&str>, query: &str, variables: Value) -> anyhow::Result<Value> {
+        let body = json!({ "query": query, "variables": variables }).to_string();
+        let mut connection = Connection::open(self.server).await?;
+        let answer = connection.send(&post("/graphql", token, &body)).await?;
+        let answer: Value = serde_json::from_slice(answer.body)?;
+        ensure!(answer.get("errors").is_none(), "{answer}");
+        answer.get("data").cloned().context("no data")
+    }
+
+    async fn make(&self, name: &str, kind: &str, input: Value, fields: &str) -> anyhow::Result<Value> {
+        let token = issue(&self.config, &Person::organizer("ACME"), Duration::from_hours(1))?;
+        let query = format!(
+            "mutation($input: {kind}!) {{ {name}(input: $input) {{ {fields} userErrors {{ code message }} }} }}"
+        );
+        let data = self.ask(Some(&token), &query, json!({ "input": input })).await?;
+        let payload = data.get(name).context("no payload")?;
+        ensure!(payload.get("userErrors") == Some(&json!([])), "{payload}");
+        Ok(payload.clone())
+    }
+
+    /// A venue and a layout of 50,000 seats in ten sections, and an event in it.
+    pub(super) async fn arena(&self) -> anyhow::Result<Arena> {
+        let venue = json!({ "name": "Arena", "city": "Berlin", "countryCode": "DE", "timeZone": "Europe/Berlin" });
+        let venue = self.make("createVenue", "CreateVenueInput", venue, "venue { id }").await?;
+        let venue = text(&venue, "/venue/id")?;
+        let row = |row: usize| {
+            let seats: Vec<Value> =
+                (1..=ROW_SEATS).map(|n| json!({ "number": n.to_string(), "zone": "All" })).collect();
+            json!({ "name": format!("R{row}"), "seats": seats })
+        };
+        let section = |section: usize| {
+            let rows: Vec<Value> = (section * ROWS / 10..(section + 1) * ROWS / 10).map(row).collect();
+            json!({ "name": format!("S{section}"), "rows": rows })
+        };
+        let sections: Vec<Value> = (0..10).map(section).collect();
+        let layout = json!({ "venueId": venue, "name": "Arena", "sections": sections });
+        let layout = self.make("createLayout", "CreateLayoutInput", layout, "layout { id }").await?;
+        let layout = text(&layout, "/layout/id")?;
+        self.event(&venue, &layout).await
+    }
+
+    /// Another event in the same hall.
+    pub(super) async fn event(&self, venue: &str, layout: &str) -> anyhow::Result<Arena> {
+        let at = |days: i64| (crate::clock::now() + chrono::Duration::days(days)).to_rfc3339();
+        let event = json!({
+            "venueId": venue, "layoutId": layout, "title": "Measured", "currency": "EUR", "inventoryMode": "ASSIGNED",
+            "zonePrices": [{ "zone": "All", "price": "25.00" }], "holdSeconds": 3600,
+            "startsAt": at(30), "onSaleAt": at(-1), "offSaleAt": at(29),
+        });
+        let event = self.make("createEvent", "CreateEventInput", event, "event { id version }").await?;
+        let id = text(&event, "/event/id")?;
+        let publish = json!({ "eventId": id, "expectedVersion": event.pointer("/event/version") });
+        self.make("publishEvent", "PublishEventInput", publish, "event { id }").await?;
+        Ok(Arena { event: id, layout: layout.to_owned(), venue: venue.to_owned() })
+    }
+
+    /// A metric of the server: the sum of its series.
+    pub(super) async fn metric(&self, name: &str) -> anyhow::Result<f64> {
+        let mut connection = Connection::open(self.admin).await?;
+        let answer = connection.send(&super::client::get("/metrics", "")).await?.text();
+        let of = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+        let values =
+            answer.lines().filter(|line| of(line)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        Ok(values.sum())
+    }
+
+    /// Resident memory of the server, in MB.
+    pub(super) fn memory_mb(&self) -> f64 {
+        let id = self.process.id().unwrap_or(0);
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kb.unwrap_or(0.0) / 1_000.0
+    }
+
+    /// Bytes of the write-ahead log so far.
+    pub(super) async fn wal_bytes(&self) -> anyhow::Result<f64> {
+        let statement = crate::sql!("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS value");
+        let row = crate::db::Single::<f64>::find_by_statement(statement).one(self.db.pool()).await?;
+        Ok(row.context("no position in the log")?.value)
+    }
+
+    /// What breaks a promise, now that the load is over.
+    pub(super) async fn broken(&self) -> anyhow::Result<Vec<String>> {
+        let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60)).await?;
+        Ok(found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)).collect())
+    }
+
+    pub(super) async fn end(mut self) -> anyhow::Result<()> {
+        self.process.kill().await?;
+        self.shutdown.cancel();
+        self.redis.stop().await;
+        self.db.pool().clone().close().await?;
+        Ok(self.cluster.remove()?)
+    }
+}
+
+async fn free() -> std::io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0").await?.local_addr()
+}
+
+fn text(value: &Value, pointer: &str) -> anyhow::Result<String> {
+    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned).with_context(|| format!("{pointer} in {value}"))
+}
