@@ -189,6 +189,9 @@ pub enum ConfigError {
     /// No limits in production.
     #[error("production needs its limits: unset PARTERRE_LIMITS, or unset PARTERRE_PRODUCTION")]
     NoLimits,
+    /// Tokens for whoever opens the page in production.
+    #[error("production gives nobody a token: unset PARTERRE_PLAYGROUND_TOKEN, or unset PARTERRE_PRODUCTION")]
+    TokensForAnybody,
     /// A development value in production.
     #[error("{0} still has its development value: set it, or unset PARTERRE_PRODUCTION")]
     DevelopmentValue(&'static str),
@@ -202,6 +205,9 @@ impl Config {
         }
         if self.limits == Limits::Off {
             return Err(ConfigError::NoLimits);
+        }
+        if self.playground_token {
+            return Err(ConfigError::TokensForAnybody);
         }
         let development = Secret::new(DEVELOPMENT_SECRET);
         if self.jwt_public_key_file.is_none() && self.jwt_jwks_url.is_none() {

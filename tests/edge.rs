@@ -327,6 +327,11 @@ async fn a_cache_may_keep_an_answer_as_long_as_what_is_in_it_is_fresh() {
     assert_eq!(ask(&copy, None).await, (public(60), format!("{id} {}", hall.venue)));
     assert_eq!(ask("{ searchEvents { totalCount } }", None).await.0, public(5));
     assert_eq!(ask(&format!("{{ event(id: \"{id}\") {{ saleStatus }} }}"), None).await.0, public(5));
+    let literal = format!("{{ event(id: \"{id}\") {{ title }} }}");
+    assert_eq!(ask(&literal, None).await, (public(60), id.clone()), "named by the question");
+    let by_slug = "{ event(slug: \"aida\") { title } }";
+    assert_eq!(ask(by_slug, None).await, (public(5), String::new()), "no purge would reach it");
+    assert_eq!(ask("{ nodes(ids: [\"evt_0\"]) { id } }", None).await.0, public(5));
     let map = format!("{{ event(id: \"{id}\") {{ title }} seatMap(eventId: \"{id}\") {{ version }} }}");
     assert_eq!(ask(&map, None).await.0, public(1));
     let mina = stage.buyer("mina");

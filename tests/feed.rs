@@ -176,6 +176,69 @@ async fn both_buses_keep_one_contract() {
     let one = RedisBus::connect(&redis_url(), &namespace, shutdown.clone()).await.unwrap();
     let other = RedisBus::connect(&redis_url(), &namespace, shutdown.clone()).await.unwrap();
     carries_hints(&one, &other).await;
+    one.publish(&[]).await.expect("nothing to send is no failure");
+    shutdown.cancel();
+}
+
+/// Rows that nobody is told of are not in the way of those that come after them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_relay_goes_past_rows_without_hints() {
+    let stage = Stage::with(Setup { redis: true, workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let relay = parterre::outbox::Relay { bus: stage.servers[0].app.services.bus.clone() };
+    eventually("all is read", || async { (consume(&stage.db, &relay).await.unwrap() == Progress::Idle).then_some(()) })
+        .await;
+    let mut hints = relay.bus.subscribe();
+    let input = json!({ "eventId": hall.event, "expectedVersion": "2", "title": "Aida again" });
+    hall.organizer.must("updateEvent", input, "event { id }").await;
+    stage.buyer("mina").hold(&hall.event, "k", &["A-2"]).await;
+    eventually("all is read again", || async {
+        (consume(&stage.db, &relay).await.unwrap() == Progress::Idle).then_some(())
+    })
+    .await;
+    for from in ["the committer", "the relay"] {
+        let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect(from).unwrap();
+        assert!(matches!(hint, Hint::Seats(_)), "{from}: {hint:?}");
+    }
+    stage.finish().await;
+}
+
+/// A line that is open and dead: nothing comes, and nobody says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_line_that_went_silent_is_given_up() {
+    parterre::install_crypto();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = listener.local_addr().unwrap();
+    let redis = redis_url();
+    let to = redis.trim_start_matches("redis://").trim_end_matches('/').to_owned();
+    let (hole, _) = tokio::sync::watch::channel(0_u32);
+    let holes = hole.clone();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut far = tokio::net::TcpStream::connect(&to).await.unwrap();
+            let mut silent = holes.subscribe();
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                    // Neither passed on nor closed.
+                    _ = silent.changed() => tokio::time::sleep(Duration::from_secs(120)).await,
+                }
+            });
+        }
+    });
+    let namespace = Uuid::now_v7().to_string();
+    let shutdown = CancellationToken::new();
+    let bus = RedisBus::connect(&format!("redis://{proxy}/"), &namespace, shutdown.clone()).await.unwrap();
+    let mut hints = bus.subscribe();
+    hole.send(1).unwrap();
+    let hint =
+        tokio::time::timeout(Duration::from_secs(30), hints.recv()).await.expect("within half a minute").unwrap();
+    assert_eq!(hint, Hint::Gap);
+    let other = RedisBus::connect(&redis, &namespace, shutdown.clone()).await.unwrap();
+    let booking = Hint::Booking(BookingId::new());
+    other.publish(std::slice::from_ref(&booking)).await.unwrap();
+    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("hints arrive again").unwrap();
+    assert_eq!(hint, booking);
     shutdown.cancel();
 }
 
@@ -408,5 +471,26 @@ async fn a_stream_resumes_after_the_version_it_had_on_any_server() {
     assert_eq!(unknown["__typename"], "SeatMapSnapshot");
     let (_, nonsense) = watch(0, json!("nonsense")).await;
     assert_eq!(nonsense["__typename"], "SeatMapSnapshot");
+    stage.finish().await;
+}
+
+/// The root field of a subscription may be in fragments, as of any other operation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_may_be_written_with_fragments() {
+    let stage = Stage::new().await;
+    let hall = stage.hall(1, 3, |_| {}).await;
+    let field = format!("seatMapChanged(eventId: \"{}\") {{ __typename }}", hall.event);
+    for document in [
+        format!("subscription {{ ... on Subscription {{ {field} }} }}"),
+        format!("subscription {{ ... {{ {field} }} }}"),
+        format!("subscription {{ ...A }} fragment A on Subscription {{ {field} }}"),
+        format!(
+            "subscription {{ ...A }} fragment A on Subscription {{ ...B }} fragment B on Subscription {{ {field} }}"
+        ),
+    ] {
+        let mut socket = Socket::open(&stage.stranger()).await;
+        socket.subscribe(&document, json!({})).await;
+        assert_eq!(socket.next().await["seatMapChanged"]["__typename"], "SeatMapSnapshot", "{document}");
+    }
     stage.finish().await;
 }

@@ -23,7 +23,12 @@ async fn the_page_works_in_a_real_browser_for_two_buyers_at_once() {
     let browser = browser.expect("the page is tested in Chromium: install it (Debian: apt-get install chromium)");
     let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(3, 8, |_| {}).await;
-    let arena = stage.event(Some(arena()), |input| input["title"] = json!("Stadium night")).await;
+    let arena = stage
+        .event(Some(arena()), |input| {
+            input["title"] = json!("Stadium night");
+            input["category"] = json!("Rock");
+        })
+        .await;
     let listen = format!("127.0.0.1:{}", free_port().await);
     let (data, screenshots) = (stage.folder.join("page"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("page"));
     let environment = [

@@ -195,7 +195,7 @@ fn tables_have_one_writer() {
         ("event", &["catalogue"]),
     ];
     let mut wrong = Vec::new();
-    for file in sources(Path::new("src")).into_iter().filter(|file| !file.ends_with("bench.rs")) {
+    for file in sources(Path::new("src")).into_iter().filter(|file| !file.starts_with("src/bench")) {
         let source = std::fs::read_to_string(&file).unwrap();
         for (table, rooms) in owners {
             let in_room = rooms.iter().any(|room| file.starts_with(Path::new("src").join(room)));

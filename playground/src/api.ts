@@ -34,13 +34,21 @@ export async function ask<R, V>(document: TypedDocumentString<R, V>, variables: 
 export function connection(on: { opened: () => void; closed: () => void }): Client {
   const url = new URL("/graphql", location.href);
   url.protocol = url.protocol.replace("http", "ws");
+  let socket: WebSocket | undefined, unanswered = 0;
   return createClient({
     url: url.href,
+    keepAlive: 5_000,
     connectionParams: buyer.token ? { authorization: `Bearer ${buyer.token}` } : {},
     retryAttempts: Infinity,
     retryWait: (retries) => new Promise((done) => setTimeout(done, Math.min(500 * 2 ** retries, 8000) * (0.5 + Math.random()))),
     shouldRetry: () => true,
-    on: { closed: on.closed, connected: on.opened },
+    on: {
+      closed: () => { clearTimeout(unanswered); on.closed(); },
+      connected: (opened) => { socket = opened as WebSocket; on.opened(); },
+      // A line that went dead says nothing: who gets no answer hangs up.
+      ping: (received) => { if (!received) unanswered = window.setTimeout(() => socket?.close(4408, "no answer"), 5_000); },
+      pong: (received) => { if (received) clearTimeout(unanswered); },
+    },
   });
 }
 

@@ -1,7 +1,7 @@
 // The basket: what is picked, held, paid for and cancelled, each step told to the server under a key of its own.
 import { $, ask, buyer, make, price, Refused } from "./api";
 import type { BookingPartsFragment, EventQuery, HoldMutation } from "./gql/graphql";
-import { BOOKING, CANCEL, CHECKOUT, HOLD, JOIN, RELEASE, STAND } from "./operations";
+import { BOOKING, CANCEL, CHECKOUT, HOLD, JOIN, MINE, RELEASE, STAND } from "./operations";
 
 type Hold = NonNullable<NonNullable<HoldMutation["holdSeats"]>["hold"]>;
 type Event = NonNullable<EventQuery["event"]>;
@@ -22,6 +22,8 @@ export const amounts = new Map<string, number>();
 let hold: Hold | null = null;
 // The map may show our own hold before its answer is here.
 let holding = false;
+// A payment that is on its way is not over when the clock is.
+let paying = false;
 let holdEnds = 0;
 let key = crypto.randomUUID();
 let payKey = crypto.randomUUID();
@@ -39,12 +41,14 @@ export function changed() {
 /** Runs what a person asked for, and tells them what went wrong. */
 function act(button: HTMLButtonElement, work: () => Promise<void>) {
   button.addEventListener("click", async () => {
-    button.disabled = true;
+    // Not disabled: whoever is there with the keyboard would lose their place.
+    if (button.getAttribute("aria-disabled") === "true") return;
+    button.setAttribute("aria-disabled", "true");
     say("");
     try { await work(); } catch (error) {
       say(error instanceof Refused ? error.message : "The server does not answer. Try again: the same key gives the same result.");
     }
-    button.disabled = false;
+    button.removeAttribute("aria-disabled");
     drawBasket();
   });
 }
@@ -70,6 +74,29 @@ export function forget() {
   counter?.redrawTiers();
   counter?.redraw(seats);
   changed();
+}
+
+/** Another event is looked at: what is held stays held, and is found again. */
+export function leave() {
+  forget();
+  $("bookings").replaceChildren();
+  say("");
+}
+
+/** Finds what this buyer has of an event already, after a reload or from another visit. */
+export async function resume(event: string) {
+  if (!buyer.token) return;
+  const { holds, bookings } = await ask(MINE, { event });
+  // Oldest first, so that the newest ends up on top.
+  for (const booking of [...(bookings?.nodes ?? [])].reverse()) follow(booking);
+  hold = holds?.nodes[0] ?? null;
+  if (hold) begin(hold);
+}
+
+/** The clock of a hold begins. */
+function begin(held: Hold) {
+  holdEnds = performance.now() + 1000 * held.expiresInSeconds;
+  payKey = crypto.randomUUID();
 }
 
 /** Waits in line where there is one. */
@@ -98,9 +125,11 @@ async function take(event: Event) {
   const error = answer?.userErrors[0];
   if (!error) {
     hold = answer?.hold ?? null;
-    holdEnds = performance.now() + 1000 * (hold?.expiresInSeconds ?? 0);
-    payKey = crypto.randomUUID();
-    return counter?.redraw(picked);
+    if (hold) begin(hold);
+    counter?.redraw(picked);
+    drawBasket();
+    $("checkout").focus();
+    return;
   }
   key = crypto.randomUUID();
   if (!("conflicts" in error)) throw new Refused(error.message);
@@ -124,13 +153,13 @@ async function pay() {
   const input = { holdId: hold.id, idempotencyKey: `${payKey}-${method}`, paymentMethod: method, returnUrl: location.href };
   const answer = (await ask(CHECKOUT, { input })).checkout;
   if (answer?.userErrors[0]) { payKey = crypto.randomUUID(); throw new Refused(answer.userErrors[0].message); }
-  if (answer?.booking) follow(answer.booking);
+  if (answer?.booking) follow(answer.booking).focus();
   forget();
 }
 
 /** Shows a booking until it has come to rest. */
-function follow(booking: Booking) {
-  const article = make("article");
+function follow(booking: Booking): HTMLElement {
+  const article = make("article", { tabIndex: -1 });
   $("bookings").prepend(article);
   const cancel = make("button", { type: "button" }, "Cancel");
   const cancelKey = crypto.randomUUID();
@@ -146,7 +175,7 @@ function follow(booking: Booking) {
     cancel.hidden = booking.status !== "CONFIRMED";
     article.replaceChildren(make("h3", {}, `${booking.code}: ${state}, ${price(booking.total)}`), ...tickets, cancel);
   };
-  const moving = () => ["PAYMENT_PENDING", "CANCELLING", "CANCELLED", "REFUND_REQUIRED"].includes(booking.status) || (booking.status === "CONFIRMED" && !booking.tickets.length);
+  const moving = () => ["PAYMENT_PENDING", "CANCELLING", "REFUND_REQUIRED"].includes(booking.status) || (booking.status === "CANCELLED" && Number(booking.total.amount) > 0) || (booking.status === "CONFIRMED" && !booking.tickets.length);
   const poll = async () => {
     for (let tries = 0; moving() && tries < 120; tries++) {
       await new Promise((done) => setTimeout(done, 500));
@@ -157,6 +186,7 @@ function follow(booking: Booking) {
   };
   draw();
   void poll();
+  return article;
 }
 
 let counter: Counter | null = null;
@@ -165,10 +195,10 @@ let counter: Counter | null = null;
 export function buying(at: Counter) {
   counter = at;
   act($("hold"), async () => { const event = at.event(); if (event) await take(event); });
-  act($("release"), async () => { if (hold) await ask(RELEASE, { id: hold.id }); forget(); });
-  act($("checkout"), pay);
+  act($("release"), async () => { if (hold) await ask(RELEASE, { id: hold.id }); forget(); $("map")?.querySelector<HTMLElement>("[tabindex='0']")?.focus(); });
+  act($("checkout"), async () => { paying = true; await pay().finally(() => { paying = false; }); });
   setInterval(() => {
-    if (!hold) return;
+    if (!hold || paying) return;
     const left = Math.max(0, Math.ceil((holdEnds - performance.now()) / 1000));
     $("left").textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     if (left === 0) { say("The hold ran out. Pick seats again."); forget(); }

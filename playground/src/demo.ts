@@ -1,6 +1,6 @@
 // The box office for one buyer. Another tab is another buyer: watch them take each other's seats.
 import { $, ask, buyer, make, price, settings, when } from "./api";
-import { amounts, buying, changed, drawBasket, forget, mine, open as mayPick, picked, say } from "./buy";
+import { amounts, buying, changed, drawBasket, leave, mine, open as mayPick, picked, resume, say } from "./buy";
 import { finding } from "./find";
 import type { EventQuery } from "./gql/graphql";
 import { type Update, watch } from "./live";
@@ -15,26 +15,34 @@ let event: Event | null = null;
 let plan: Plan | null = null;
 let map: SeatMap | null = null;
 let stopWatching: (() => void) | null = null;
+/** Events that were opened: what comes for an earlier one is not shown. */
+let turns = 0;
 
 $("who").textContent = buyer.token ? `You are ${buyer.name}.` : "Read only: this server gives out no tokens for trying things.";
 
-const state = (text: string, alarm = false) => { $("state").textContent = text; $("state").toggleAttribute("data-alarm", alarm); };
+/** Says how things stand; what was said already is not read out again. */
+const state = (text: string, alarm = false) => {
+  if ($("state").textContent !== text) $("state").textContent = text;
+  $("state").toggleAttribute("data-alarm", alarm);
+};
 const numbers = (ids: Iterable<string>) => [...ids].flatMap((id) => plan?.number(id) ?? []);
 
 /** Shows an event: its words and its plan, and then whatever the stream brings. */
 async function show(id: string) {
+  const turn = ++turns;
   stopWatching?.();
   map?.end();
-  map = plan = null;
-  forget();
-  const asked = id;
-  event = (await ask(EVENT, { id })).event ?? null;
+  event = map = plan = null;
+  leave();
+  const found = (await ask(EVENT, { id })).event ?? null;
+  if (turn !== turns) return;
+  event = found;
   $("event").hidden = $("basket").hidden = !event;
   if (!event) return state("There is no such event.", true);
   $("title").textContent = event.title;
   $("place").textContent = `${event.venue.name}, ${event.venue.city}, ${when(event.startsAt, event.timeZone)}`;
-  const loaded = event.layout ? await Plan.load(event.layout.geometryUrl) : null;
-  if (event?.id !== asked) return;
+  const [loaded] = await Promise.all([event.layout ? Plan.load(event.layout.geometryUrl) : null, resume(id)]);
+  if (turn !== turns) return;
   plan = loaded;
   for (const element of ["map-tools", "legend"]) $(element).toggleAttribute("hidden", !plan);
   $("map")?.remove();
@@ -45,14 +53,27 @@ async function show(id: string) {
   }
   drawTiers();
   drawBasket();
+  const opens = Date.parse(event.onSaleAt) - Date.now();
+  // Not later than a timer can count.
+  if (opens > 0 && opens < 2 ** 31) setTimeout(() => { if (turn === turns) void look(); }, opens + 500);
   stopWatching = watch(event.id, {
     update: take,
     state: (live, asOf) => {
+      if (live && asOf) void look();
       const told = asOf ? ` What you see is of ${new Date(asOf).toLocaleTimeString()}.` : "";
       if (live) sayStatus(); else state(`Connection lost, reconnecting.${told}`, true);
     },
     failed: (message) => state(message, true),
   });
+}
+
+/** Reads again what an event says of its sale. */
+async function look() {
+  const turn = turns;
+  const again = event && (await ask(EVENT, { id: event.id }).catch(() => null))?.event;
+  if (!again || !event || turn !== turns) return;
+  event.saleStatus = again.saleStatus;
+  sayStatus();
 }
 
 /** What a seat is to this buyer. */
@@ -61,12 +82,15 @@ function shownAt(number: number) {
   return mine(seat.seatId) ? "M" : plan!.letters[number]!;
 }
 
-const words = { A: "available", H: "held", S: "sold", B: "not for sale", M: "yours" };
+const words = { A: "available", H: "held", S: "sold", B: "not for sale", M: "picked by you" };
 
 function describe(number: number): string {
   const seat = plan!.seats[number]!;
   const zone = event?.priceZones.find((one) => one.name === seat.zone);
-  const parts = [`row ${seat.row}`, `seat ${seat.number}`, zone && price(zone.price), seat.accessible && "wheelchair", words[shownAt(number)]];
+  const section = plan!.sections.length > 1 && plan!.sections[seat.section]!.name;
+  const shown = shownAt(number);
+  const now = shown === "M" && !mayPick() ? "yours" : words[shown];
+  const parts = [section, `row ${seat.row}`, `seat ${seat.number}`, zone && price(zone.price), seat.accessible && "wheelchair", now];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -113,25 +137,35 @@ function take(update: Update) {
       if (section) for (let i = 0; i < statuses.length; i++) plan!.letters[section.first + i] = statuses[i] as Letter;
     }
     if (plan) plan.known = true;
+    dropGone();
     takeTiers(update.tiers);
     map?.updateAll();
   } else if (update.__typename === "SeatMapDelta") {
     for (const { seatId, status } of update.changes) {
       const number = plan?.number(seatId);
       if (number !== undefined) plan!.letters[number] = status[0] as Letter;
-      if (picked.has(seatId) && status !== "AVAILABLE" && mayPick()) {
-        picked.delete(seatId);
-        if (number !== undefined) map?.shake(number);
-        say(`Somebody else was faster: ${seatId} is gone.`);
-        changed();
-      }
     }
+    dropGone();
     map?.update(numbers(update.changes.map(({ seatId }) => seatId)));
     takeTiers(update.tierChanges.map(({ tierId, available }) => ({ id: tierId, available })));
     tell(update);
     salesChanged();
   }
   if (!$("state").hasAttribute("data-alarm") && !$("state").textContent?.startsWith("In line")) sayStatus();
+}
+
+/** What was picked and is not to be had any more is not picked any more. */
+function dropGone() {
+  if (!plan || !mayPick()) return;
+  for (const seatId of [...picked]) {
+    const number = plan.number(seatId);
+    if (number === undefined || plan.letters[number] === "A") continue;
+    picked.delete(seatId);
+    map?.update([number]);
+    map?.shake(number);
+    say(`Somebody else was faster: ${seatId} is gone.`);
+    changed();
+  }
 }
 
 function takeTiers(tiers: { id: string; available: number }[]) {

@@ -21,7 +21,7 @@ async function search(open: (id: string) => void) {
   try {
     const { searchEvents: found } = await ask(SEARCH, { query: $<HTMLInputElement>("query").value || null, filter });
     if (turn !== turns || !found) return;
-    $("found").textContent = `${found.totalCount} events`;
+    $("found").textContent = found.totalCount === 1 ? "1 event" : `${found.totalCount} events`;
     $("events").replaceChildren(...found.nodes.map((node) => {
       const from = node.priceRange ? `, from ${price(node.priceRange.min)}` : "";
       const place = `${when(node.startsAt, node.timeZone)}, ${node.venue.name}, ${node.venue.city}${from}`;

@@ -19,9 +19,10 @@ export function watch(id: string, listener: Listener): () => void {
     opened: () => listener.state(true, asOf),
     closed: () => { if (!stopped) listener.state(false, asOf); },
   });
+  // Read anew each time the connection comes back, so that it goes on where it was.
   const begin = () => {
     if (stopped) return;
-    client.subscribe<WatchSubscription>({ query: WATCH.toString(), variables: { id, after: version } }, {
+    client.subscribe<WatchSubscription>({ query: WATCH.toString(), variables: { id, get after() { return version; } } }, {
       next: ({ data, errors }) => {
         if (errors?.[0]) listener.failed(errors[0].message);
         if (!data) return;
@@ -30,11 +31,17 @@ export function watch(id: string, listener: Listener): () => void {
         if ("asOf" in update) asOf = update.asOf;
         listener.update(update);
       },
-      error: () => setTimeout(begin, 2000),
+      error: (why) => {
+        // A list of errors is an answer: it will not be another one soon.
+        if (Array.isArray(why)) listener.failed(why[0]?.message ?? "The map can't be watched.");
+        setTimeout(begin, 5000);
+      },
       complete: () => setTimeout(begin, 500),
     });
   };
   begin();
-  return () => { stopped = true; void client.dispose(); };
+  const away = () => { if (!stopped) listener.state(false, asOf); };
+  addEventListener("offline", away);
+  return () => { stopped = true; removeEventListener("offline", away); void client.dispose(); };
 }
 

@@ -47,11 +47,20 @@ export const STAND = graphql(`
   }
 `);
 
+export const MINE = graphql(`
+  query Mine($event: ID!) {
+    holds(eventId: $event, status: [ACTIVE], first: 1) {
+      nodes { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }
+    }
+    bookings(eventId: $event, first: 10) { nodes { ...BookingParts } }
+  }
+`);
+
 export const HOLD = graphql(`
   mutation Hold($input: HoldSeatsInput!) {
     holdSeats(input: $input) {
       hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }
-      userErrors { code message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }
+      userErrors { message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }
     }
   }
 `);
@@ -78,7 +87,7 @@ export const BOOKING = graphql(`
 
 export const BOOKING_PARTS = graphql(`
   fragment BookingParts on Booking {
-    id code status total { amount currency } tickets { id qrSvg } payment { status nextAction { redirectUrl } }
+    id code status total { amount currency } tickets { id qrSvg } payment { status }
   }
 `);
 

@@ -37,6 +37,7 @@ function describe(element: Element, seat: number, host: Host) {
   const shown = host.shown(seat);
   element.setAttribute("data-letter", shown);
   element.setAttribute("aria-pressed", String(shown === "M"));
+  element.setAttribute("aria-disabled", String(shown !== "A" && shown !== "M"));
   element.setAttribute("aria-label", host.describe(seat));
 }
 
@@ -104,7 +105,8 @@ class SvgMap implements SeatMap {
     for (const seat of seats) {
       const group = this.#seats.get(seat);
       const shown = this.host.shown(seat);
-      if (!group || this.#shown.get(seat) === shown) continue;
+      // What is picked becomes what is held, and looks the same.
+      if (!group || (this.#shown.get(seat) === shown && shown !== "M")) continue;
       this.#shown.set(seat, shown);
       group.firstElementChild?.setAttribute("href", `#s-${shown}`);
       describe(group, seat, this.host);
@@ -173,6 +175,8 @@ class CanvasMap implements SeatMap {
     this.#watched = new ResizeObserver(() => this.#soon());
     this.#watched.observe(this.element);
     this.#scheme.onchange = () => { this.#colours = {}; this.#soon(); };
+    // Where there is one section only, there is nothing to choose first.
+    if (plan.sections.length === 1) this.enter(0);
   }
 
   update(seats: Iterable<number>) {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub struct RedisBus {
     wire: Wire,
     sender: broadcast::Sender<Hint>,
-    /// What is to be sent by nobody's leave.
+    /// What is to be sent without anybody waiting for it.
     outgoing: mpsc::Sender<Hint>,
 }
 
@@ -40,6 +40,11 @@ struct Sent<H> {
 
 /// How long Redis may take for what is sent to it.
 const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+/// What a process that has nothing to say publishes, so that every listener knows that its line is not dead.
+const SIGN_OF_LIFE: &[u8] = b"";
+/// How often, and how long a line may be silent.
+const SIGN_EVERY: Duration = Duration::from_secs(3);
+const SILENT_MAX: Duration = Duration::from_secs(10);
 /// Hints sent in one go.
 const AT_ONCE: usize = 256;
 
@@ -76,10 +81,11 @@ impl Bus for RedisBus {
     }
 
     async fn publish(&self, hints: &[Hint]) -> Result<(), BusError> {
+        self.wire.publish(hints).await?;
         for hint in hints {
             drop(self.sender.send(hint.clone()));
         }
-        self.wire.publish(hints).await
+        Ok(())
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Hint> {
@@ -89,11 +95,23 @@ impl Bus for RedisBus {
 
 impl Wire {
     async fn publish(&self, hints: &[Hint]) -> Result<(), BusError> {
+        // Nothing to send is nothing that could fail; a pipeline without commands does.
+        if hints.is_empty() {
+            return Ok(());
+        }
         let mut pipeline = redis::pipe();
         for hint in hints {
             let sent = serde_json::to_string(&Sent { from: self.me, hint });
             pipeline.publish(&self.channel, sent.map_err(|error| BusError(error.to_string()))?).ignore();
         }
+        self.run(&pipeline).await
+    }
+
+    async fn say(&self, bytes: &[u8]) -> Result<(), BusError> {
+        self.run(redis::pipe().publish(&self.channel, bytes).ignore()).await
+    }
+
+    async fn run(&self, pipeline: &redis::Pipeline) -> Result<(), BusError> {
         let mut connection = self.connection.clone();
         let sent = tokio::time::timeout(TAKEN_WITHIN, pipeline.query_async::<()>(&mut connection)).await;
         let sent = sent.map_err(|_| BusError(format!("it did not answer within {TAKEN_WITHIN:?}")))?;
@@ -104,8 +122,12 @@ impl Wire {
 /// Sends what was handed in, in its order, until the bus is gone. What Redis does not take is the relay's.
 async fn send_all(wire: Wire, mut queue: mpsc::Receiver<Hint>) {
     let (mut hints, mut away) = (Vec::with_capacity(AT_ONCE), false);
-    while queue.recv_many(&mut hints, AT_ONCE).await > 0 {
-        let sent = wire.publish(&hints).await;
+    loop {
+        let sent = match tokio::time::timeout(SIGN_EVERY, queue.recv_many(&mut hints, AT_ONCE)).await {
+            Ok(0) => return,
+            Ok(_) => wire.publish(&hints).await,
+            Err(_) => wire.say(SIGN_OF_LIFE).await,
+        };
         match &sent {
             Err(error) if !away => tracing::warn!(%error, "hints are not sent, the relay will send them again"),
             Err(_) => {}
@@ -142,9 +164,10 @@ async fn listen(
             loop {
                 tokio::select! {
                     () = shutdown.cancelled() => return,
-                    message = messages.next() => match message {
-                        Some(message) => forward(&message, (wire.me, &sender)),
-                        None => break,
+                    message = tokio::time::timeout(SILENT_MAX, messages.next()) => match message {
+                        Ok(Some(message)) => forward(&message, (wire.me, &sender)),
+                        // Over, or as good as: not even our own signs of life come back.
+                        Ok(None) | Err(_) => break,
                     },
                 }
             }
@@ -163,6 +186,9 @@ async fn listen(
 }
 
 fn forward(message: &redis::Msg, (me, sender): (Uuid, &broadcast::Sender<Hint>)) {
+    if message.get_payload_bytes() == SIGN_OF_LIFE {
+        return;
+    }
     match serde_json::from_slice::<Sent<Hint>>(message.get_payload_bytes()) {
         Ok(sent) if sent.from == me => {}
         Ok(sent) => drop(sender.send(sent.hint)),

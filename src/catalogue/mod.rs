@@ -19,7 +19,7 @@ use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, repeating};
 use crate::input::{Invalid, optional_text, text};
 use crate::inventory::Conflict;
-use parterre_entity::{EventId, LayoutId, OrganizationId, PerformerId, VenueId, event, performer, venue};
+use parterre_entity::{EventId, LayoutId, OrganizationId, PerformerId, VenueId, event, event_tier, performer, venue};
 use parterre_schema::Currency;
 use parterre_schema::{
     BlockSeatsInput, CreateEventInput, CreateLayoutInput, CreatePerformerInput, CreateVenueInput, Kind,
@@ -83,6 +83,7 @@ pub struct Catalogue {
     layouts: moka::future::Cache<LayoutId, Arc<Layout>>,
     frames: moka::future::Cache<EventId, Frame>,
     recent: moka::future::Cache<EventId, Option<Arc<event::Model>>>,
+    recent_tiers: moka::future::Cache<EventId, Arc<Vec<event_tier::Model>>>,
 }
 
 /// How old what is told of an event from memory may be.
@@ -104,7 +105,14 @@ impl Catalogue {
     #[must_use]
     pub fn new(db: Db) -> Self {
         let recent = moka::future::Cache::builder().max_capacity(100_000).time_to_live(RECENT).build();
-        Self { db, layouts: moka::future::Cache::new(64), frames: moka::future::Cache::new(100_000), recent }
+        let recent_tiers = moka::future::Cache::builder().max_capacity(100_000).time_to_live(RECENT).build();
+        Self {
+            db,
+            layouts: moka::future::Cache::new(64),
+            frames: moka::future::Cache::new(100_000),
+            recent,
+            recent_tiers,
+        }
     }
 
     /// Creates a venue.

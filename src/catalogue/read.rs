@@ -105,6 +105,12 @@ impl Catalogue {
         Ok(Some(frame))
     }
 
+    /// An event's tiers as they were at most two seconds ago: what is available of them says a seat map.
+    pub async fn recent_tiers(&self, id: EventId) -> Result<Arc<Vec<event_tier::Model>>, Arc<DbErr>> {
+        let read = async { Ok::<_, DbErr>(Arc::new(self.tiers(&[id]).await?.remove(&id).unwrap_or_default())) };
+        self.recent_tiers.try_get_with(id, read).await
+    }
+
     /// An event as it was at most two seconds ago, drafts too: for those whom many ask at once.
     pub async fn recent(&self, id: EventId) -> Result<Option<Arc<event::Model>>, Arc<DbErr>> {
         let read = async { Ok::<_, DbErr>(self.events(&[id]).await?.remove(&id).map(Arc::new)) };

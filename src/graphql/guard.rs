@@ -57,8 +57,15 @@ const REPORT: &str = "sales";
 /// How long a cache may keep what events, venues and performers say of themselves.
 const COPY_FRESH_SECONDS: u32 = 60;
 /// Fields that may be kept for a shorter time: what is on sale, and what of it is left.
-const FRESH_SECONDS: [(&str, u32); 5] =
-    [("searchEvents", 5), ("saleStatus", 5), ("available", 1), ("availableCount", 1), ("seatMap", 1)];
+const FRESH_SECONDS: [(&str, u32); 7] = [
+    ("searchEvents", 5),
+    ("events", 5),
+    ("saleStatus", 5),
+    ("waitingRoomEnabled", 5),
+    ("available", 1),
+    ("availableCount", 1),
+    ("seatMap", 1),
+];
 /// How long a page is at the most, and when nothing is said.
 const PAGE: (u64, u64) = (100, 20);
 
@@ -221,7 +228,7 @@ fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
         let message = format!("a document may have {OPERATIONS_MAX} operations and {FRAGMENTS_MAX} fragments");
         return Err(Refused::TooComplex(message));
     }
-    let operation = select(&document.operations, operation_name)?;
+    let mut operation = select(&document.operations, operation_name)?;
     let kind = operation.node.ty;
     let mut walk = Walk::of(&document, &operation.node, None);
     let size = walk.set(&operation.node.selection_set.node)?;
@@ -248,10 +255,29 @@ fn parse(text: &str, operation_name: Option<&str>) -> Result<Parsed, Refused> {
         return Err(Refused::Validation("a subscription has exactly one root field".to_owned()));
     }
     let introspects = walk.introspects;
+    if kind == OperationType::Subscription {
+        spread_root(&document, &mut operation.node.selection_set.node);
+    }
     document.operations = DocumentOperations::Single(operation);
     // What only the other operations use would look unused.
     document.fragments.retain(|name, _| needed.contains(name));
     Ok(Parsed { document: Arc::new(document), kind, introspects })
+}
+
+/// Puts a subscription's one root field where its executor looks for it: not inside of fragments, which have been found to
+/// end somewhere.
+fn spread_root(document: &ExecutableDocument, root: &mut SelectionSet) {
+    while let Some(outer) = root.items.first() {
+        let inner = match &outer.node {
+            Selection::Field(_) => return,
+            Selection::InlineFragment(fragment) => fragment.node.selection_set.node.clone(),
+            Selection::FragmentSpread(spread) => match document.fragments.get(&spread.node.fragment_name.node) {
+                Some(fragment) => fragment.node.selection_set.node.clone(),
+                None => return,
+            },
+        };
+        *root = inner;
+    }
 }
 
 /// Counts open brackets and directives outside of strings and comments.

@@ -317,7 +317,7 @@ async fn visible_event(ctx: &Context<'_>, id: &ID) -> Result<event::Model, Refus
 /// The event of a waiting room, from memory: many wait.
 async fn waiting_event(ctx: &Context<'_>, id: &ID) -> Result<EventId, Refused> {
     let id = EventId(named(Kind::Event, id, "eventId")?);
-    let seen = super::query::waiting_event(ctx, id).await?;
+    let seen = super::query::recent_event(ctx, id).await?.is_some();
     if seen { Ok(id) } else { Err(UserError::not_found("eventId").into()) }
 }
 

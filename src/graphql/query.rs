@@ -18,6 +18,7 @@ use parterre_schema::{
     BookingStatus, EventFilter, EventSort, FacetField, HoldStatus, Kind, LocalId, limits, parse_node_id,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Reads.
@@ -29,9 +30,9 @@ pub(super) async fn event_for(ctx: &Context<'_>, id: EventId) -> Result<Option<e
     Ok(loaders(ctx).load_one(id).await?.filter(|row| may_see(ctx, row)))
 }
 
-/// Whether there is such an event for whoever asks, from memory.
-pub(super) async fn waiting_event(ctx: &Context<'_>, id: EventId) -> Result<bool, Failure> {
-    Ok(services(ctx).catalogue.recent(id).await?.is_some_and(|row| may_see(ctx, &row)))
+/// The same as it was a moment ago: for what so many ask at once that none of them may cost the database anything.
+pub(super) async fn recent_event(ctx: &Context<'_>, id: EventId) -> Result<Option<Arc<event::Model>>, Failure> {
+    Ok(services(ctx).catalogue.recent(id).await?.filter(|row| may_see(ctx, row)))
 }
 
 fn may_see(ctx: &Context<'_>, row: &event::Model) -> bool {
@@ -105,7 +106,7 @@ impl Query {
     async fn seat_map(&self, ctx: &Context<'_>, event_id: ID, section_ids: Option<Vec<ID>>) -> Nullable<SeatMap> {
         let read = async {
             let Some(id) = of_kind(Kind::Event, &event_id).map(EventId) else { return Ok(None) };
-            let Some(event) = event_for(ctx, id).await? else { return Ok(None) };
+            let Some(event) = recent_event(ctx, id).await? else { return Ok(None) };
             let Some(map) = services(ctx).seat_maps.of(id).await? else { return Ok(None) };
             let sections = wanted_sections(id, map.layout.as_deref(), section_ids)?;
             Ok::<_, Failure>(Some(SeatMap { event, layout: map.layout.clone(), view: map.view(), sections }))
@@ -213,7 +214,7 @@ impl Query {
         let read = async {
             let viewer = viewer(ctx)?;
             let Some(id) = of_kind(Kind::Event, &event_id).map(EventId) else { return Ok(None) };
-            if !waiting_event(ctx, id).await? {
+            if recent_event(ctx, id).await?.is_none() {
                 return Ok(None);
             }
             let standing = services(ctx).waiting.find(id, &viewer.subject).await?;

@@ -3,7 +3,7 @@
 use super::errors::Failure;
 use super::inputs::of_kind;
 use super::objects::{Booking, SeatMapUpdate, WaitingRoom};
-use super::query::{event_for, own_booking, waiting_event, wanted_sections};
+use super::query::{own_booking, recent_event, wanted_sections};
 use super::watch::{Handover, MapWatch, Render};
 use super::{services, viewer};
 use crate::bus::Hint;
@@ -45,7 +45,7 @@ impl Subscription {
             return Ok(stream::iter([Ok(update.clone())]).boxed());
         }
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
-        let event = event_for(ctx, id).await?.ok_or_else(refused)?;
+        let event = recent_event(ctx, id).await?.ok_or_else(refused)?;
         let map = services(ctx).seat_maps.of(id).await.map_err(Failure::from)?.ok_or_else(refused)?;
         let sections = wanted_sections(id, map.layout.as_deref(), section_ids)?;
         let (first, watch) = MapWatch::begin(ctx, (&event, map), sections, after_version).await?;
@@ -101,7 +101,7 @@ impl Subscription {
     ) -> Result<impl Stream<Item = Result<WaitingRoom>> + 'ctx> {
         let viewer = viewer(ctx)?.clone();
         let id = EventId(of_kind(Kind::Event, &event_id).ok_or_else(refused)?);
-        if !waiting_event(ctx, id).await? {
+        if recent_event(ctx, id).await?.is_none() {
             return Err(refused().into());
         }
         let waiting = services(ctx).waiting.clone();

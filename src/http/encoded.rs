@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) struct Encoded {
     plain: Bytes,
-    gzip: OnceLock<Bytes>,
-    brotli: OnceLock<Bytes>,
-    zstd: OnceLock<Bytes>,
+    gzip: OnceLock<Option<Bytes>>,
+    brotli: OnceLock<Option<Bytes>>,
+    zstd: OnceLock<Option<Bytes>>,
 }
 
 /// What a client understands, the smallest first.
@@ -41,7 +41,11 @@ impl Encoding {
             accepted.split(',').any(|offer| {
                 let mut parts = offer.split(';').map(str::trim);
                 let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted.name()));
-                let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse() == Ok(0.0_f32)));
+                let refused = parts.any(|part| {
+                    part.strip_prefix(['q', 'Q'])
+                        .and_then(|rest| rest.strip_prefix('='))
+                        .is_some_and(|q| q.parse() == Ok(0.0_f32))
+                });
                 named && !refused
             })
         };
@@ -72,12 +76,9 @@ impl Encoded {
     /// The bytes, encoded by the first who asks.
     fn bytes(&self, encoding: Encoding) -> Option<Bytes> {
         let plain = &self.plain;
-        let encode = |cell: &OnceLock<Bytes>, encode: &dyn Fn() -> std::io::Result<Vec<u8>>| {
-            if let Some(done) = cell.get() {
-                return Some(done.clone());
-            }
-            let done = Bytes::from(encode().ok()?);
-            Some(cell.get_or_init(|| done).clone())
+        // The first encodes, the others wait for it.
+        let encode = |cell: &OnceLock<Option<Bytes>>, encode: &dyn Fn() -> std::io::Result<Vec<u8>>| {
+            cell.get_or_init(|| encode().ok().map(Bytes::from)).clone()
         };
         match encoding {
             Encoding::Plain => Some(plain.clone()),

@@ -34,10 +34,11 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Response {
     let id = parse_node_id(&id).filter(|(kind, _)| *kind == Kind::Layout).map(|(_, id)| LayoutId(id));
-    let (Some(id), Some(hash)) = (id, file.strip_suffix(".json")) else { return StatusCode::NOT_FOUND.into_response() };
+    let nothing = || (StatusCode::NOT_FOUND, [(header::CACHE_CONTROL, "no-store")]).into_response();
+    let (Some(id), Some(hash)) = (id, file.strip_suffix(".json")) else { return nothing() };
     let layout = match app.services.catalogue.layout(id).await {
         Ok(Some(layout)) if layout.geometry_hash == hash => layout,
-        Ok(_) => return StatusCode::NOT_FOUND.into_response(),
+        Ok(_) => return nothing(),
         Err(_) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
     };
     let encoding = Encoding::of(&headers);

@@ -188,13 +188,13 @@ pub(super) async fn get(
     }
     let claims = claims(&app, &headers).await;
     let public = claims.is_none();
-    let variables = asked.variables.clone().unwrap_or_default();
+    let words = [&asked.query, &asked.variables].map(|text| text.as_deref().unwrap_or_default()).join(" ");
     match Asked::try_from(asked) {
         Ok(asked) => {
             let response = run(app, accept, claims, asked, true).await;
             let fresh = response.extensions().get::<Fresh>().filter(|_| public);
             let keep = fresh.map_or(cache::Keep::Private, |Fresh(seconds)| cache::Keep::Public(*seconds));
-            cache::keep((&headers, &variables), keep, response).await
+            cache::keep((&headers, &words), keep, response).await
         }
         Err(message) => accept.refuse(&Refusal::new(StatusCode::BAD_REQUEST, TopLevelCode::BadUserInput, message)),
     }

@@ -1,6 +1,7 @@
-//! An event's seat map over plain HTTP, for caches between us and many: statuses packed, prepared once a version.
+//! An event's seat map over plain HTTP, for caches between us and many: statuses packed, prepared once a version
+//! and not more than ten times a second.
 //!
-//! Invariants: a tag names a version, a form and an encoding; equal tags are equal bytes. Drafts are not here.
+//! Invariants: a tag names a version, a form and an encoding; equal tags are equal bytes of one build. Drafts are not here.
 
 use super::encoded::{Encoded, Encoding};
 use super::purge;
@@ -14,15 +15,16 @@ use parterre_schema::{Kind, LocalId, geometry_url, node_id, parse_node_id};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// As fresh as statuses are.
 const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=1, stale-while-revalidate=2");
 
-/// Maps of the events in use, each as its last version reads.
+/// Maps of the events in use, each as it read a moment ago.
 #[derive(Clone, Debug)]
 pub struct PackedMaps {
-    maps: moka::sync::Cache<EventId, Arc<Packed>>,
+    maps: moka::sync::Cache<EventId, Arc<Mutex<Option<Arc<Packed>>>>>,
 }
 
 impl Default for PackedMaps {
@@ -31,8 +33,12 @@ impl Default for PackedMaps {
     }
 }
 
+/// A map that is packed is good for so long, however fast its event changes.
+const PACKED_FOR: Duration = Duration::from_millis(100);
+
 #[derive(Debug)]
 struct Packed {
+    at: Instant,
     version: String,
     tag: String,
     json: Encoded,
@@ -40,17 +46,17 @@ struct Packed {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct Form {
     format: Option<String>,
 }
 
 pub(super) async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(form): Query<Form>,
     headers: HeaderMap,
 ) -> Response {
-    let (bits, form) = match asked.format.as_deref() {
+    let (bits, form) = match form.format.as_deref() {
         None | Some("json") => (false, "j"),
         Some("bits") => (true, "b"),
         Some(_) => return (StatusCode::BAD_REQUEST, "format is json or bits").into_response(),
@@ -71,12 +77,12 @@ pub(super) async fn get(
     };
     let packed = app.packed_maps.of(&map);
     let encoding = Encoding::of(&headers);
-    let tag = format!("\"{}-{form}-{}\"", packed.tag, encoding.name());
-    // One who has this version has it, in whatever encoding.
+    // One who has this version has it, in whatever encoding; a 304 names the one that they have.
     let same = format!("\"{}-{form}-", packed.tag);
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).is_some_and(|tags| {
-        tags.trim() == "*" || tags.split(',').any(|tag| tag.trim().trim_start_matches("W/").starts_with(&same))
-    });
+    let asked = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    let known = asked.split(',').map(|tag| tag.trim().trim_start_matches("W/")).find(|tag| tag.starts_with(&same));
+    let tag = known.map_or_else(|| format!("{same}{}\"", encoding.name()), str::to_owned);
+    let known = known.is_some() || asked.trim() == "*";
     let mut response = if known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -97,16 +103,19 @@ pub(super) async fn get(
 }
 
 /// The version of the map, for `afterVersion`: the binary form has no other place for it.
-const VERSION: header::HeaderName = header::HeaderName::from_static("x-seat-map-version");
+pub(super) const VERSION: header::HeaderName = header::HeaderName::from_static("x-seat-map-version");
 
 impl PackedMaps {
     fn of(&self, map: &Projection) -> Arc<Packed> {
-        let version = map.version();
-        if let Some(packed) = self.maps.get(&map.event).filter(|packed| packed.version == version) {
-            return packed;
+        let slot = self.maps.get_with(map.event, Arc::default);
+        // Whoever comes meanwhile waits for the one who packs.
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let good = |packed: &&Arc<Packed>| packed.at.elapsed() < PACKED_FOR || packed.version == map.version();
+        if let Some(packed) = slot.as_ref().filter(good) {
+            return Arc::clone(packed);
         }
         let packed = Arc::new(pack(map, &map.view()));
-        self.maps.insert(map.event, Arc::clone(&packed));
+        *slot = Some(Arc::clone(&packed));
         packed
     }
 }
@@ -132,6 +141,7 @@ fn pack(map: &Projection, view: &View) -> Packed {
     let tag = hex::encode(Sha256::digest(&view.version).get(..12).unwrap_or_default());
     let bits = view.sections.iter().flat_map(|section| two_bits(&section.letters)).collect();
     Packed {
+        at: Instant::now(),
         version: view.version.clone(),
         tag,
         json: Encoded::new(json.to_string().into_bytes()),

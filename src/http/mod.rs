@@ -81,7 +81,7 @@ fn cors(app: &App) -> CorsLayer {
             HeaderName::from_static("traceparent"),
             HeaderName::from_static("x-request-id"),
         ])
-        .expose_headers([header::ETAG, header::RETRY_AFTER, HeaderName::from_static("x-request-id")])
+        .expose_headers([header::ETAG, header::RETRY_AFTER, HeaderName::from_static("x-request-id"), map::VERSION])
         .max_age(Duration::from_mins(10))
 }
 

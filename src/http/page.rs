@@ -91,7 +91,8 @@ pub(super) async fn graphiql(State(app): State<App>) -> Response {
         .iter()
         .filter_map(|name| Some(String::from_utf8_lossy(&Operations::get(name)?.data).replace("evt_demo", demo_event)))
         .collect();
-    fill(&page.data, &json!({ "token": token, "tabs": tabs })).into_response()
+    let html = fill(&page.data, &json!({ "token": token, "tabs": tabs }));
+    ([(header::CACHE_CONTROL, "no-store")], html).into_response()
 }
 
 pub(super) async fn file(Path(path): Path<String>) -> Response {

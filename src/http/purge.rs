@@ -29,7 +29,11 @@ pub struct Purger {
 impl Purger {
     /// Posts to an address.
     pub fn new(url: &str) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder().timeout(ANSWER_WITHIN).build()?;
+        let client = reqwest::Client::builder()
+            .timeout(ANSWER_WITHIN)
+            // Whoever is sent elsewhere has not heard.
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
         Ok(Self { client, url: url.to_owned() })
     }
 }
@@ -56,31 +60,26 @@ impl Consumer for Purger {
         // As if the connection were lost: told again until it was heard.
         let again = |why: String| Err(DbErr::Conn(RuntimeErr::Internal(format!("the cache was not told: {why}"))));
         match answer {
-            Ok(answer) if answer.status().is_server_error() || answer.status() == StatusCode::TOO_MANY_REQUESTS => {
-                again(answer.status().to_string())
-            }
-            Ok(answer) => {
-                if !answer.status().is_success() {
-                    tracing::error!(
-                        status = answer.status().as_u16(),
-                        "the cache does not take what it is told: look at CACHE_PURGE_URL"
-                    );
-                }
+            // What we said can't be understood, and would not be the next time.
+            Ok(answer) if matches!(answer.status(), StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {
+                let status = answer.status().as_u16();
+                tracing::error!(status, "the cache does not understand what it is told: look at CACHE_PURGE_URL");
                 Ok(())
             }
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => again(answer.status().to_string()),
             Err(error) => again(error.without_url().to_string()),
         }
     }
 }
 
-/// The tags of an answer and of the variables it was asked for with: whatever in them is the id of something that anybody may read.
+/// The tags of an answer and of what it was asked for with: whatever in them is the id of something that anybody may read.
 pub(super) fn tags(asked: &str, answer: &[u8]) -> String {
     let answer = String::from_utf8_lossy(answer);
     let words =
         [asked, &answer].into_iter().flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-    let named = words.filter(|word| {
-        matches!(parse_node_id(word), Some((Kind::Event | Kind::Venue | Kind::Performer | Kind::Organizer, _)))
-    });
+    let named =
+        words.filter(|word| matches!(parse_node_id(word), Some((Kind::Event | Kind::Venue | Kind::Performer, _))));
     let tags: BTreeSet<&str> = named.collect();
     tags.into_iter().take(TAGS_MAX).collect::<Vec<_>>().join(" ")
 }

@@ -28,6 +28,9 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(75);
 const ALIVE_WITHIN: Duration = Duration::from_secs(30);
 /// How long bytes that we sent may stay unacknowledged, or the other side take nothing.
 const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes that wait in the system for one who does not take them: it would keep some megabytes for each. (It counts its own
+/// bookkeeping too, and so doubles this.)
+const SEND_BUFFER: usize = 256 * 1024;
 /// Requests at once on one HTTP/2 connection.
 const HTTP2_STREAMS_MAX: u32 = 100;
 /// Bytes of headers.
@@ -89,5 +92,7 @@ pub async fn serve(app: App, listener: TcpListener) -> std::io::Result<()> {
 /// One who takes nothing is not waited for. What can't be set is how the system has it.
 fn bound(stream: &TcpStream) {
     stream.set_nodelay(true).ok();
-    SockRef::from(stream).set_tcp_user_timeout(Some(TAKEN_WITHIN)).ok();
+    let socket = SockRef::from(stream);
+    socket.set_tcp_user_timeout(Some(TAKEN_WITHIN)).ok();
+    socket.set_send_buffer_size(SEND_BUFFER).ok();
 }

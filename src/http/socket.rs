@@ -295,18 +295,24 @@ impl Connection {
             }
             Some(Payload::Response(response)) => {
                 active.begun = true;
-                self.tell(&json!({ "id": id, "type": "next", "payload": response })).await
+                // As text, so that fields stay in the order they were asked for.
+                let payload = serde_json::to_string(&response).unwrap_or_default();
+                self.next(id, &payload).await
             }
             Some(Payload::Encoded(payload)) => {
                 active.begun = true;
-                let message = format!(r#"{{"id":{},"type":"next","payload":{payload}}}"#, Value::from(id));
-                self.send(Message::text(message)).await
+                self.next(id, &payload).await
             }
         }
     }
 
     async fn refuse(&mut self, id: &str, errors: &[ServerError]) -> Result<(), Ended> {
         self.tell(&json!({ "id": id, "type": "error", "payload": errors })).await
+    }
+
+    async fn next(&mut self, id: String, payload: &str) -> Result<(), Ended> {
+        let message = format!(r#"{{"id":{},"type":"next","payload":{payload}}}"#, Value::from(id));
+        self.send(Message::text(message)).await
     }
 
     async fn tell(&mut self, message: &Value) -> Result<(), Ended> {

@@ -15,16 +15,21 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, stream};
 use parterre_schema::TopLevelCode;
 use serde_json::json;
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 /// How often a comment keeps a silent stream alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
+/// How long a client may take for an event.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn post(
     State(app): State<App>,
@@ -82,13 +87,10 @@ async fn open(
     let Some(counted) = counted else { return limits::refuse(FULL) };
     // What is wrong with the operation is told in the stream, which is then complete.
     let payloads = subscribe(&app, &session, asked).await.unwrap_or_else(|errors| {
-        futures_util::stream::once(std::future::ready(Payload::Response(Box::new(
-            async_graphql::Response::from_errors(errors),
-        ))))
-        .boxed()
+        stream::once(std::future::ready(Payload::Response(Box::new(async_graphql::Response::from_errors(errors)))))
+            .boxed()
     });
     let ended = async move {
-        let _open = counted;
         let expired = async {
             match session.good_for {
                 Some(good_for) => tokio::time::sleep(good_for).await,
@@ -100,7 +102,33 @@ async fn open(
             () = expired => {}
         }
     };
-    Sse::new(events(payloads, ended)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+    let taken = bounded(events(payloads, ended), counted);
+    Sse::new(taken).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
+
+/// Passes events on to one who takes them. Whoever takes none for a while is not counted any more, and finds the stream
+/// at its end.
+fn bounded(
+    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+    counted: Vec<Counted>,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let _open = counted;
+        let mut events = pin!(events);
+        loop {
+            let event = tokio::select! {
+                () = sender.closed() => return,
+                event = events.next() => event,
+            };
+            let Some(event) = event else { return };
+            if !matches!(timeout(TAKEN_WITHIN, sender.send(event)).await, Ok(Ok(()))) {
+                metrics::counter!("parterre_sockets_stuck_total").increment(1);
+                return;
+            }
+        }
+    });
+    stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)))
 }
 
 /// `next` for each payload, and `complete` when they are over; a stream that we end says nothing, so that the client
@@ -120,7 +148,7 @@ fn events(
         })
     };
     let complete = async { Ok(Event::default().event("complete").data("")) };
-    payloads.map(next).chain(futures_util::stream::once(complete)).take_until(ended)
+    payloads.map(next).chain(stream::once(complete)).take_until(ended)
 }
 
 fn refuse(status: StatusCode, errors: &[ServerError]) -> Response {

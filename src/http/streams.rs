@@ -8,9 +8,9 @@ use crate::graphql::ApiSchema;
 use crate::graphql::guard::Flaw;
 use crate::graphql::watch::{Handover, Next, Render};
 use crate::limit::{TooOften, household};
-use crate::seatmap;
-use async_graphql::parser::types::{ExecutableDocument, OperationType};
-use async_graphql::{Data, Pos, Response, ServerError};
+use crate::seatmap::Wording;
+use async_graphql::parser::types::{ExecutableDocument, OperationType, Selection};
+use async_graphql::{Data, Name, Pos, Response, ServerError};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use parterre_schema::TopLevelCode;
@@ -118,7 +118,7 @@ pub(super) async fn subscribe(
     }
     let operation = Operation {
         schema: app.schema.clone(),
-        asked: digest(&query, &asked),
+        wording: digest(&query, &asked, after(&accepted.document)),
         query: query.into(),
         document: accepted.document,
         variables: asked.variables,
@@ -138,7 +138,7 @@ pub(super) enum Payload {
 /// A subscription as it was asked for.
 struct Operation {
     schema: ApiSchema,
-    asked: seatmap::Asked,
+    wording: Wording,
     query: Box<str>,
     document: Arc<ExecutableDocument>,
     variables: Option<Value>,
@@ -161,7 +161,7 @@ impl Operation {
                 match next {
                     Next::Moved { from, told } => {
                         let rendered = self.render(watch.delta(&from, &told));
-                        yield Payload::Encoded(told.shared.get(self.asked, &from.0, rendered).await);
+                        yield Payload::Encoded(told.shared.get(self.wording, &from.0, rendered).await);
                     }
                     Next::TooSlow(resync) => {
                         yield Payload::Encoded(self.render(resync).await);
@@ -184,9 +184,23 @@ impl Operation {
     }
 }
 
-/// Names what is asked for, but for who asks.
-fn digest(query: &str, asked: &Asked) -> seatmap::Asked {
-    let variables = asked.variables.as_ref().map(Value::to_string).unwrap_or_default();
+/// The variable that says where to go on from, which makes no difference after the first answer.
+fn after(document: &ExecutableDocument) -> Option<Name> {
+    let (_, operation) = document.operations.iter().next()?;
+    let Selection::Field(root) = &operation.node.selection_set.node.items.first()?.node else { return None };
+    match &root.node.get_argument("afterVersion")?.node {
+        async_graphql_value::Value::Variable(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// Names what is asked for, but for who asks and where they go on from.
+fn digest(query: &str, asked: &Asked, after: Option<Name>) -> Wording {
+    let mut variables = asked.variables.clone().unwrap_or_default();
+    if let (Some(variables), Some(after)) = (variables.as_object_mut(), after) {
+        variables.remove(after.as_str());
+    }
+    let variables = variables.to_string();
     let mut digest = Sha256::new();
     for part in [query, asked.operation_name.as_deref().unwrap_or_default(), &variables] {
         digest.update(part.len().to_le_bytes());

@@ -40,30 +40,76 @@ pub fn choose(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best) -> Op
     if want.adjacent { None } else { split(layout, is_free, want) }
 }
 
-/// The largest groups that fit, best rows first: accessible places with those beside them, then the rest.
+/// Parts of a group, as a person would part it: places for wheelchairs with as many companions beside them as fit; the
+/// rest in two parts, as even as can be and near each other, so that nobody sits alone; and only then in whatever is left.
 fn split(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best) -> Option<Vec<i32>> {
     let mut chosen: Vec<i32> = Vec::new();
-    let parts = [(want.accessible, true), (want.quantity - want.accessible, false)];
-    for (mut left, accessible) in parts {
-        let mut size = left;
-        while left > 0 {
-            if size == 0 {
-                return None;
-            }
-            let part =
-                Best { quantity: size, accessible: if accessible { size } else { 0 }, adjacent: true, ..want.clone() };
-            let still_free = |seat: i32| is_free(seat) && !chosen.contains(&seat);
-            match window(layout, &still_free, &part) {
-                Some(found) => {
-                    chosen.extend(found);
-                    left -= size;
-                    size = size.min(left);
-                }
-                None => size -= 1,
-            }
+    let (mut accessible, mut others) = (want.accessible, want.quantity - want.accessible);
+    while accessible > 0 {
+        let still_free = |seat: i32| is_free(seat) && !chosen.contains(&seat);
+        let (wheelchairs, companions, found) = with_companions(layout, &still_free, want, (accessible, others))?;
+        chosen.extend(found);
+        accessible -= wheelchairs;
+        others -= companions;
+    }
+    let still_free = |seat: i32| is_free(seat) && !chosen.contains(&seat);
+    let rest = Best { quantity: others, accessible: 0, adjacent: true, ..want.clone() };
+    chosen.extend(in_two(layout, &still_free, &rest).or_else(|| in_any(layout, &still_free, &rest))?);
+    chosen.sort_unstable();
+    Some(chosen)
+}
+
+/// A run of accessible places and companions: as many wheelchairs as fit, each run with somebody beside them while there
+/// is somebody. How many of each, and where.
+fn with_companions(
+    layout: &Layout,
+    is_free: &dyn Fn(i32) -> bool,
+    want: &Best,
+    (accessible, others): (i32, i32),
+) -> Option<(i32, i32, Range<i32>)> {
+    let run = |wheelchairs: i32, companions: i32| {
+        let part = Best { quantity: wheelchairs + companions, accessible: wheelchairs, adjacent: true, ..want.clone() };
+        window(layout, is_free, &part).map(|found| (wheelchairs, companions, found))
+    };
+    let accompanied = (1..=accessible).rev().flat_map(|wheelchairs| (1..=others).rev().map(move |n| (wheelchairs, n)));
+    let alone = (1..=accessible).rev().map(|wheelchairs| (wheelchairs, 0));
+    accompanied.chain(alone).find_map(|(wheelchairs, companions)| run(wheelchairs, companions))
+}
+
+/// Two parts near each other in one section, the more even the better.
+fn in_two(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best) -> Option<Vec<i32>> {
+    if want.quantity == 0 {
+        return Some(Vec::new());
+    }
+    if let Some(together) = window(layout, is_free, want) {
+        return Some(together.collect());
+    }
+    (1..=want.quantity / 2).rev().find_map(|small| {
+        let large = Best { quantity: want.quantity - small, ..want.clone() };
+        let first: Vec<i32> = window(layout, is_free, &large)?.collect();
+        let section = layout.seat(*first.first()?)?.section;
+        let beside = Best { quantity: small, sections: Some(vec![section]), ..want.clone() };
+        let left = |seat: i32| is_free(seat) && !first.contains(&seat);
+        let second = closest(layout, &left, &beside, centre(layout, &first))?;
+        Some(first.iter().copied().chain(second).collect())
+    })
+}
+
+/// The largest parts that fit, best rows first.
+fn in_any(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best) -> Option<Vec<i32>> {
+    let mut chosen: Vec<i32> = Vec::new();
+    let mut size = want.quantity;
+    while let left @ 1.. = want.quantity - i32::try_from(chosen.len()).ok()? {
+        size = size.min(left);
+        if size == 0 {
+            return None;
+        }
+        let still_free = |seat: i32| is_free(seat) && !chosen.contains(&seat);
+        match window(layout, &still_free, &Best { quantity: size, ..want.clone() }) {
+            Some(found) => chosen.extend(found),
+            None => size -= 1,
         }
     }
-    chosen.sort_unstable();
     Some(chosen)
 }
 
@@ -140,22 +186,31 @@ pub fn nearest(layout: &Layout, is_free: &dyn Fn(i32) -> bool, wanted: &[i32]) -
         accessible: i32::try_from(seats.iter().filter(|seat| seat.accessible).count()).ok()?,
         adjacent: true,
     };
-    let centre = |seats: &[&Seat]| {
-        let count = f64::from(u32::try_from(seats.len().max(1)).unwrap_or(1));
-        let sum = seats.iter().fold((0.0, 0.0), |(x, y), seat| (x + seat.x, y + seat.y));
-        (sum.0 / count, sum.1 / count)
+    closest(layout, is_free, &want, centre(layout, wanted))
+}
+
+/// The middle of some seats.
+fn centre(layout: &Layout, seats: &[i32]) -> (f64, f64) {
+    let places: Vec<&Seat> = seats.iter().filter_map(|seat| layout.seat(*seat)).collect();
+    let count = f64::from(u32::try_from(places.len().max(1)).unwrap_or(1));
+    let sum = places.iter().fold((0.0, 0.0), |(x, y), seat| (x + seat.x, y + seat.y));
+    (sum.0 / count, sum.1 / count)
+}
+
+/// The run that is wanted nearest to a place; one that leaves a seat alone only if there is no other.
+fn closest(layout: &Layout, is_free: &dyn Fn(i32) -> bool, want: &Best, (x, y): (f64, f64)) -> Option<Vec<i32>> {
+    let in_section = |row: &Range<i32>| {
+        let section = layout.seat(row.start).map(|seat| seat.section);
+        want.sections.as_ref().is_none_or(|list| section.is_some_and(|section| list.contains(&section)))
     };
-    let (x, y) = centre(&seats);
-    let in_section =
-        rows(layout).filter(|row| layout.seat(row.start).is_some_and(|seat| seat.section == first.section));
-    let candidates = in_section.flat_map(|row| runs(layout, row)).flat_map(|run| {
+    let candidates = rows(layout).filter(in_section).flat_map(|row| runs(layout, row)).flat_map(|run| {
         (run.start..=run.end.saturating_sub(want.quantity)).map(move |start| start..start + want.quantity)
     });
     candidates
-        .filter(|candidate| fits(layout, is_free, &want, candidate.clone()))
+        .filter(|candidate| fits(layout, is_free, want, candidate.clone()))
         .map(|candidate| {
             let picked: Vec<i32> = candidate.collect();
-            let there = centre(&picked.iter().filter_map(|seat| layout.seat(*seat)).collect::<Vec<_>>());
+            let there = centre(layout, &picked);
             let far = (there.0 - x).hypot(there.1 - y);
             (lonely(layout, is_free, &picked).len(), far, picked)
         })
@@ -231,6 +286,34 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_has_to_be_parted_is_parted_as_people_would() {
+        let layout = hall(&["........", "........", "w......w"]);
+        let pick = |picture: &str, best: &Best| choose(&layout, &free(picture), best);
+        let group = |quantity: i32, accessible: i32| Best { accessible, adjacent: false, ..want(quantity) };
+        let three_and_three = pick("..xxx... xx....xx xxxxxxxx", &group(6, 0));
+        assert_eq!(three_and_three, Some(vec![5, 6, 7, 11, 12, 13]), "not five or four and somebody alone");
+        assert_eq!(pick("..xx..xx xxxxxxxx xxxxxxxx", &group(4, 0)), Some(vec![0, 1, 4, 5]));
+        assert_eq!(pick("......xx xxxxxxxx x.xxxxxx", &group(7, 0)), Some(vec![0, 1, 2, 3, 4, 5, 17]), "if it must be");
+        let companions = pick("........ ........ ..xxxxx.", &group(4, 1));
+        assert_eq!(companions, Some(vec![3, 4, 16, 17]), "one beside the wheelchair, the others together");
+        assert_eq!(pick("xxxxxxxx xxxxxxxx ..xxxx..", &group(4, 2)), Some(vec![16, 17, 22, 23]), "each with somebody");
+        assert_eq!(pick("xxxxxxxx xxxxxxxx .xxxxx..", &group(2, 2)), Some(vec![16, 23]), "alone if there is no more");
+    }
+
+    #[test]
+    fn price_zones_and_sections_are_kept_to() {
+        let mut layout = hall(&["........", "........"]);
+        for seat in layout.drawing.seats.iter_mut().take(8) {
+            seat.zone = 1;
+        }
+        let pick = |best: &Best| choose(&layout, &free("........ ........"), best);
+        assert_eq!(pick(&want(2)), Some(vec![3, 4]));
+        assert_eq!(pick(&Best { zones: Some(vec![0]), ..want(2) }), Some(vec![11, 12]));
+        assert_eq!(pick(&Best { zones: Some(vec![7]), ..want(2) }), None);
+        assert_eq!(pick(&Best { sections: Some(vec![5]), ..want(1) }), None);
+    }
+
+    #[test]
     fn accessible_seats_only_when_asked_for_with_a_companion_beside() {
         let layout = hall(&["w...", "...."]);
         let pick = |picture: &str, best: &Best| choose(&layout, &free(picture), best);
@@ -282,15 +365,46 @@ mod tests {
                 .filter(|seats| seats.iter().all(|seat| is_free(*seat) && !layout.seat(*seat).unwrap().accessible))
                 .filter(|seats| seats.windows(2).all(|pair| layout.seat(pair[0]).unwrap().next == Some(pair[1])))
                 .collect();
+            // By pictures, not by what is tested: a free seat between the choice and something that is not free.
+            let next_to = |a: i32, b: i32| a >= 0 && layout.seat(a).is_some_and(|seat| seat.next == Some(b));
             let lonely = |seats: &[i32]| {
-                let run = runs(&layout, 0..30).find(|run| run.contains(&seats[0])).unwrap();
-                orphans(&is_free, &run, &(seats[0]..seats[0] + quantity)) > 0
+                let (first, last) = (seats[0], seats[seats.len() - 1]);
+                let left = next_to(first - 1, first) && is_free(first - 1)
+                    && !(next_to(first - 2, first - 1) && is_free(first - 2));
+                let right = next_to(last, last + 1) && is_free(last + 1)
+                    && !(next_to(last + 1, last + 2) && is_free(last + 2));
+                left || right
             };
             match choose(&layout, &is_free, &want(quantity)) {
                 None => prop_assert!(all.is_empty()),
                 Some(seats) => {
                     prop_assert!(all.contains(&seats));
                     prop_assert!(!lonely(&seats) || all.iter().all(|other| lonely(other)));
+                }
+            }
+        }
+
+        #[test]
+        fn a_parted_group_has_whom_it_wanted_where_it_may_sit(
+            taken in proptest::collection::vec(any::<bool>(), 30), quantity in 1_i32..8, wheelchairs in 0_i32..3,
+        ) {
+            let layout = hall(&["w....|....w", "..........", "w........."]);
+            let is_free = |seat: i32| usize::try_from(seat).ok().and_then(|seat| taken.get(seat)) == Some(&false);
+            let accessible = |seat: &i32| layout.seat(*seat).unwrap().accessible;
+            let wheelchairs = wheelchairs.min(quantity);
+            let free: Vec<i32> = (0..30).filter(|seat| is_free(*seat)).collect();
+            let places = i32::try_from(free.iter().filter(|seat| accessible(seat)).count()).unwrap();
+            let others = i32::try_from(free.len()).unwrap() - places;
+            let want = Best { accessible: wheelchairs, adjacent: false, ..want(quantity) };
+            match choose(&layout, &is_free, &want) {
+                // Wherever there are enough of each kind, there is a choice.
+                None => prop_assert!(places < wheelchairs || others < quantity - wheelchairs),
+                Some(seats) => {
+                    prop_assert!(seats.windows(2).all(|pair| pair[0] < pair[1]), "each once, ascending");
+                    prop_assert!(seats.iter().all(|seat| is_free(*seat)));
+                    prop_assert_eq!(seats.len(), usize::try_from(quantity).unwrap());
+                    let given = seats.iter().filter(|seat| accessible(seat)).count();
+                    prop_assert_eq!(given, usize::try_from(wheelchairs).unwrap(), "never one unasked");
                 }
             }
         }

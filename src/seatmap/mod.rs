@@ -10,7 +10,7 @@ mod snapshot;
 mod state;
 
 pub use projection::{Move, Projection, SectionView, View};
-pub use shared::{Asked, Shared};
+pub use shared::{Shared, Wording};
 pub use snapshot::Snapshots;
 pub use state::{Cell, Dirty, Loaded, Missed, State};
 
@@ -19,7 +19,8 @@ use crate::catalogue::Catalogue;
 use crate::db::Db;
 use parterre_entity::EventId;
 use sea_orm::DbErr;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,10 @@ pub struct SeatMaps {
     db: Db,
     catalogue: Catalogue,
     snapshots: Option<Snapshots>,
+    /// What is kept warm, the most recently used.
     live: moka::future::Cache<EventId, Arc<Projection>>,
+    /// Whatever somebody still has, warm or watched: one projection an event.
+    all: Arc<Mutex<HashMap<EventId, Weak<Projection>>>>,
     tasks: TaskTracker,
     shutdown: CancellationToken,
 }
@@ -49,8 +53,20 @@ impl SeatMaps {
         tasks: &TaskTracker,
         shutdown: &CancellationToken,
     ) -> Self {
-        let live = moka::future::Cache::builder().max_capacity(LIVE_MAX).time_to_idle(Duration::from_mins(10)).build();
-        let maps = Self { db, catalogue, snapshots, live, tasks: tasks.clone(), shutdown: shutdown.clone() };
+        let live = moka::future::Cache::builder()
+            .max_capacity(LIVE_MAX)
+            .eviction_policy(moka::policy::EvictionPolicy::lru())
+            .time_to_idle(Duration::from_mins(10))
+            .build();
+        let maps = Self {
+            db,
+            catalogue,
+            snapshots,
+            live,
+            all: Arc::default(),
+            tasks: tasks.clone(),
+            shutdown: shutdown.clone(),
+        };
         let (listening, hints) = (maps.clone(), bus.subscribe());
         tasks.spawn(listening.listen(hints));
         maps
@@ -62,6 +78,12 @@ impl SeatMaps {
             projection.refresh_if_stale(&self.db).await.map_err(Arc::new)?;
             return Ok(Some(projection));
         }
+        // Not warm any more, and still watched.
+        if let Some(projection) = self.known(event) {
+            self.live.insert(event, Arc::clone(&projection)).await;
+            projection.refresh_if_stale(&self.db).await.map_err(Arc::new)?;
+            return Ok(Some(projection));
+        }
         let Some(frame) = self.catalogue.frame(event).await.map_err(Arc::new)? else { return Ok(None) };
         let layout = match frame.layout {
             Some(id) => self.catalogue.layout(id).await.map_err(Arc::new)?,
@@ -69,6 +91,11 @@ impl SeatMaps {
         };
         let load = async {
             let projection = Projection::load((&self.db, self.snapshots.as_ref()), event, layout).await?;
+            {
+                let mut all = self.registry();
+                all.retain(|_, known| known.strong_count() > 0);
+                all.insert(event, Arc::downgrade(&projection));
+            }
             self.tasks.spawn(Arc::clone(&projection).keep(self.db.clone(), self.shutdown.clone()));
             Ok::<_, DbErr>(projection)
         };
@@ -81,11 +108,30 @@ impl SeatMaps {
     /// I11: what the maps in use show at a version that is not what the database has at it.
     pub async fn differences(&self) -> Result<Vec<String>, DbErr> {
         let mut found = Vec::new();
-        for (event, projection) in &self.live {
+        for projection in self.everything() {
+            let event = projection.event;
             let differences = projection.differences(&self.db).await?;
             found.extend(differences.into_iter().map(|what| format!("{event}: {what}")));
         }
         Ok(found)
+    }
+
+    /// Keeps nothing warm any more: what is watched stays, the rest is loaded again when somebody asks.
+    pub async fn cool(&self) {
+        self.live.invalidate_all();
+        self.live.run_pending_tasks().await;
+    }
+
+    fn registry(&self) -> MutexGuard<'_, HashMap<EventId, Weak<Projection>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, event: EventId) -> Option<Arc<Projection>> {
+        self.registry().get(&event).and_then(Weak::upgrade)
+    }
+
+    fn everything(&self) -> Vec<Arc<Projection>> {
+        self.registry().values().filter_map(Weak::upgrade).collect()
     }
 
     async fn listen(self, mut hints: tokio::sync::broadcast::Receiver<Hint>) {
@@ -96,14 +142,14 @@ impl SeatMaps {
             };
             match hint {
                 Ok(Hint::Seats(delta)) => {
-                    if let Some(projection) = self.live.get(&delta.event).await {
+                    if let Some(projection) = self.known(delta.event) {
                         projection.apply(&delta);
                     }
                 }
                 Ok(Hint::Booking(_) | Hint::Admitted { .. } | Hint::AdmissionEnded(_)) => {}
                 Ok(Hint::Gap) | Err(RecvError::Lagged(_)) => {
                     metrics::counter!("parterre_seatmap_gaps_total").increment(1);
-                    for (_, projection) in &self.live {
+                    for projection in self.everything() {
                         projection.source_lost();
                     }
                 }

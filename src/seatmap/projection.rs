@@ -1,6 +1,6 @@
 //! The projection of one event: its state behind a lock, a task that keeps it fresh, and those who watch.
 
-use super::load::{counters, load};
+use super::load::{Now, counters, load};
 use super::shared::Shared;
 use super::snapshot::Snapshots;
 use super::state::{Dirty, Loaded, State};
@@ -10,6 +10,7 @@ use crate::db::Db;
 use parterre_entity::EventId;
 use sea_orm::DbErr;
 use std::ops::Range;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast};
@@ -85,7 +86,7 @@ pub struct Projection {
     sections: Vec<(i16, Range<i32>)>,
     state: Mutex<State>,
     /// How far the database's clock is ahead of this process's.
-    clock_ahead_ms: i64,
+    clock_ahead_ms: AtomicI64,
     checked: Mutex<Instant>,
     moves: broadcast::Sender<Arc<Move>>,
     wake: Arc<Notify>,
@@ -112,22 +113,22 @@ impl Projection {
             Some(snapshots) => snapshots.get(event).await,
             None => None,
         };
-        let (loaded, now_ms) = if let Some(loaded) = left {
-            (loaded, crate::db::clock(db.pool()).await?.timestamp_millis())
+        let (loaded, now) = if let Some(loaded) = left {
+            (loaded, Now::of(crate::db::clock(db.pool()).await?))
         } else {
-            let (loaded, now_ms) = load(db, event, None).await?;
+            let (loaded, now) = load(db, event, None).await?;
             if let Some(snapshots) = snapshots {
                 snapshots.put(event, &loaded).await;
             }
-            (loaded, now_ms)
+            (loaded, now)
         };
         let sections = layout.as_deref().map(sections).unwrap_or_default();
         Ok(Arc::new(Self {
             event,
             layout,
             sections,
-            state: Mutex::new(State::new(&loaded, now_ms)),
-            clock_ahead_ms: now_ms - crate::clock::now().timestamp_millis(),
+            state: Mutex::new(State::new(&loaded, now.ms)),
+            clock_ahead_ms: AtomicI64::new(now.ahead_ms),
             checked: Mutex::new(long_ago()),
             moves: broadcast::channel(WATCHER_BACKLOG).0,
             wake: Arc::default(),
@@ -139,7 +140,7 @@ impl Projection {
     }
 
     fn now_ms(&self) -> i64 {
-        crate::clock::now().timestamp_millis() + self.clock_ahead_ms
+        crate::clock::now().timestamp_millis() + self.clock_ahead_ms.load(Ordering::Relaxed)
     }
 
     /// Moves on by a delta from the bus.
@@ -240,8 +241,19 @@ impl Projection {
     }
 
     async fn refresh(&self, db: &Db) -> Result<(), DbErr> {
-        let (versions, tiers_version) = counters(db.pool(), self.event).await?;
-        if self.state().is_behind(&versions, tiers_version) {
+        // Noted first: what is heard of while we look is newer than what we see.
+        let had = self.state().counters();
+        let (versions, tiers_version, now) = counters(db.pool(), self.event).await?;
+        if let Some(now) = now {
+            self.clock_ahead_ms.store(now.ahead_ms, Ordering::Relaxed);
+        }
+        if had.is_ahead_of(&versions, tiers_version) {
+            // The database is another one than before, or was set back: what we know is not true any more.
+            tracing::warn!(event.id = %self.event, "a seat map is ahead of the database, loading it anew");
+            let (loaded, now) = load(db, self.event, None).await?;
+            self.state().start_over(&loaded, now.ms);
+            self.wake.notify_one();
+        } else if self.state().is_behind(&versions, tiers_version) {
             self.reload_what_differs(db, &versions).await?;
         }
         Ok(())
@@ -261,8 +273,8 @@ impl Projection {
             if behind.len() <= 4 { behind.into_iter().map(Some).collect() } else { vec![None] };
         let wanted = if wanted.is_empty() { vec![Some(crate::inventory::TIERS)] } else { wanted };
         for section in wanted {
-            let (loaded, now_ms) = load(db, self.event, section).await?;
-            self.take_over(&loaded, now_ms);
+            let (loaded, now) = load(db, self.event, section).await?;
+            self.take_over(&loaded, now.ms);
         }
         Ok(())
     }
@@ -345,7 +357,6 @@ impl Projection {
             if let Err(error) = result {
                 tracing::warn!(event.id = %projection.event, %error, "a seat map could not be compared with the database");
             }
-            projection.tell();
         }
     }
 
@@ -361,7 +372,11 @@ impl Projection {
         let until_deadline = state.next_deadline().map(|at| at - self.now_ms());
         let until_deadline = until_deadline.map(|ms| Duration::from_millis(u64::try_from(ms.max(1)).unwrap_or(1)));
         let early = (!state.missed().is_empty()).then_some(EARLY_WAIT);
-        [until_deadline, early].into_iter().flatten().fold(CHECK_EVERY, Duration::min)
+        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        let until_check = CHECK_EVERY.saturating_sub(checked);
+        // Nobody watches: nobody waits for a comparison.
+        let rest = if self.watchers() > 0 { until_check } else { CHECK_EVERY };
+        [until_deadline, early].into_iter().flatten().fold(rest, Duration::min)
     }
 }
 

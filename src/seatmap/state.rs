@@ -48,6 +48,22 @@ pub enum Missed {
     Tiers,
 }
 
+/// The versions of a map.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    versions: BTreeMap<i16, i64>,
+    tiers_version: i64,
+}
+
+impl Counters {
+    /// Whether a database that says this was set back since.
+    #[must_use]
+    pub fn is_ahead_of(&self, versions: &BTreeMap<i16, i64>, tiers_version: i64) -> bool {
+        self.tiers_version > tiers_version
+            || self.versions.iter().any(|(section, known)| versions.get(section).is_some_and(|now| now < known))
+    }
+}
+
 /// An event's seats and tiers.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -106,17 +122,18 @@ impl Log {
         }
     }
 
-    /// Seats that changed in a section between two versions, if every step between them is known.
-    fn between(&self, section: i16, from: i64, to: i64) -> Option<Vec<i32>> {
-        let (mut at, mut seats) = (from, Vec::new());
-        for step in self.steps.iter().filter(|step| step.section == section && step.to > from) {
-            if step.from != at {
+    /// Seats that changed since each section had the version given, if every step since then is known.
+    fn between(&self, mut at: BTreeMap<i16, i64>, now: &BTreeMap<i16, i64>) -> Option<Vec<i32>> {
+        let mut seats = Vec::new();
+        for step in &self.steps {
+            let Some(at) = at.get_mut(&step.section).filter(|at| step.to > **at) else { continue };
+            if step.from != *at {
                 return None;
             }
-            at = step.to;
+            *at = step.to;
             seats.extend(&step.seats);
         }
-        (at == to).then_some(seats)
+        (at == *now).then_some(seats)
     }
 }
 
@@ -128,7 +145,8 @@ fn parse_version(text: &str) -> Option<(Vec<i64>, i64, i64)> {
         "" => Vec::new(),
         sections => sections.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?,
     };
-    Some((sections, tiers.parse().ok()?, passed.parse().ok()?))
+    let (tiers, passed): (u32, u64) = (tiers.parse().ok()?, passed.parse().ok()?);
+    Some((sections, tiers.into(), passed.try_into().ok()?))
 }
 
 impl State {
@@ -241,6 +259,22 @@ impl State {
             || versions.iter().any(|(section, version)| self.versions.get(section).is_none_or(|known| known < version))
     }
 
+    /// The versions that are shown.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters { versions: self.versions.clone(), tiers_version: self.tiers_version }
+    }
+
+    /// Forgets what it knew for what was loaded, whatever the versions say, and notes what differs.
+    pub fn start_over(&mut self, loaded: &Loaded, now_ms: i64) {
+        let mut fresh = Self::new(loaded, now_ms);
+        let numbers = loaded.cells.keys().copied();
+        let differing = numbers.filter(|number| fresh.letter(*number) != self.letter(*number));
+        let seats = differing.filter_map(|number| Some((number, fresh.letter(number)?))).collect();
+        fresh.dirty = Dirty { seats, tiers: fresh.tiers.clone() };
+        *self = fresh;
+    }
+
     fn put(&mut self, number: i32, cell: Cell, now_ms: i64) {
         let Ok(index) = usize::try_from(number) else { return };
         if self.cells.len() <= index {
@@ -316,9 +350,8 @@ impl State {
         }
         let mut seats: BTreeSet<i32> =
             self.log.passed.iter().filter(|(until_ms, _)| *until_ms > passed).map(|(_, seat)| *seat).collect();
-        for ((section, now), then) in self.versions.iter().zip(sections) {
-            seats.extend(self.log.between(*section, then, *now)?);
-        }
+        let then = self.versions.keys().copied().zip(sections).collect();
+        seats.extend(self.log.between(then, &self.versions)?);
         let letter = |seat: i32| self.letter(seat).map(|letter| (seat, letter));
         let tiers = if tiers == self.tiers_version { BTreeMap::new() } else { self.tiers.clone() };
         Some(Dirty { seats: seats.into_iter().filter_map(letter).collect(), tiers })

@@ -3,10 +3,10 @@
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 /// Somebody who talks to a server.
 #[derive(Clone, Debug)]
@@ -102,14 +102,27 @@ pub const BOOKING: &str = "replayed booking { id code version status total { amo
 
 /// A subscriber.
 pub struct Socket {
-    inner: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    inner: WebSocketStream<TcpStream>,
 }
 
 impl Socket {
     pub async fn open(api: &Api) -> Self {
+        let address = api.url.strip_prefix("http://").unwrap();
+        Self::over(api, TcpStream::connect(address).await.unwrap()).await
+    }
+
+    /// The same by a client that takes in next to nothing while it does not read.
+    pub async fn open_narrow(api: &Api) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(2_048).unwrap();
+        let address = api.url.strip_prefix("http://").unwrap().parse().unwrap();
+        Self::over(api, socket.connect(address).await.unwrap()).await
+    }
+
+    async fn over(api: &Api, stream: TcpStream) -> Self {
         let mut request = format!("{}/graphql", api.url.replace("http://", "ws://")).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", "graphql-transport-ws".parse().unwrap());
-        let (mut inner, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        let (mut inner, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
         let payload =
             api.token.as_ref().map_or(json!({}), |token| json!({ "authorization": format!("Bearer {token}") }));
         let init = json!({ "type": "connection_init", "payload": payload }).to_string();
@@ -127,9 +140,7 @@ impl Socket {
 
     /// Is gone, without a word: the connection is reset.
     pub fn vanish(self) {
-        if let MaybeTlsStream::Plain(stream) = self.inner.get_ref() {
-            stream.set_zero_linger().unwrap();
-        }
+        self.inner.get_ref().set_zero_linger().unwrap();
     }
 
     /// The next message of any kind.
@@ -140,6 +151,17 @@ impl Socket {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Ping(_) | Message::Pong(_) => {}
                 other => panic!("an unexpected message: {other:?}"),
+            }
+        }
+    }
+
+    /// The next message, or none when the connection is over.
+    pub async fn message_or_end(&mut self) -> Option<Value> {
+        loop {
+            match tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await.expect("within 45 seconds")? {
+                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(_) | Err(_) => return None,
             }
         }
     }

@@ -59,6 +59,7 @@ const { code, status, tickets } = await new Promise<{ code: string; status: stri
   client.subscribe({ query: BOOKING, variables: { id } }).subscribe({
     next: ({ data }) => {
       const now = data?.bookingUpdated;
+      if (now?.status === "FAILED") return failed(new Error("the payment failed"));
       if (now?.status === "CONFIRMED" && now.tickets.length) resolve(now);
     },
     error: failed,

@@ -37,7 +37,7 @@ const deltas = new Promise<string[]>((seen, failed) => {
     if (error) return failed(error);
     const update = data?.seatMapChanged;
     if (update?.__typename === "SeatMapDelta") {
-      if (update.fromVersion !== version) failed(new Error("a delta is missing"));
+      if (update.fromVersion !== version) return failed(new Error("a delta is missing"));
       seen(update.changes.map(({ seatId, status }) => `${seatId} ${status}`));
     }
     if (update && "version" in update) version = update.version;
@@ -62,8 +62,9 @@ console.log(`the map says: ${(await deltas).join(", ")}`);
 const id = await booking;
 const { code, status, tickets } = await new Promise<{ code: string; status: string; tickets: unknown[] }>((resolve, failed) => {
   client.subscription(BOOKING, { id }).subscribe(({ data, error }) => {
-    if (error) failed(error);
+    if (error) return failed(error);
     const now = data?.bookingUpdated;
+    if (now?.status === "FAILED") return failed(new Error("the payment failed"));
     if (now?.status === "CONFIRMED" && now.tickets.length) resolve(now);
   });
 });

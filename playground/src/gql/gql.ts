@@ -20,12 +20,13 @@ type Documents = {
     "\n  subscription Watch($id: ID!, $after: SeatMapVersion) {\n    seatMapChanged(eventId: $id, afterVersion: $after) {\n      __typename\n      ... on SeatMapSnapshot { version asOf sections { name statuses } tiers { id available } }\n      ... on SeatMapDelta { version asOf changes { seatId status } tierChanges { tierId available } }\n      ... on SeatMapResync { version reason }\n    }\n  }\n": typeof types.WatchDocument,
     "\n  mutation Join($id: ID!) {\n    joinWaitingRoom(input: { eventId: $id }) {\n      waitingRoom { status position estimatedWaitSeconds admissionToken pollAfterMs }\n      userErrors { message }\n    }\n  }\n": typeof types.JoinDocument,
     "\n  query Stand($id: ID!) {\n    waitingRoom(eventId: $id) { status position estimatedWaitSeconds admissionToken pollAfterMs }\n  }\n": typeof types.StandDocument,
-    "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { code message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n": typeof types.HoldDocument,
+    "\n  query Mine($event: ID!) {\n    holds(eventId: $event, status: [ACTIVE], first: 1) {\n      nodes { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n    }\n    bookings(eventId: $event, first: 10) { nodes { ...BookingParts } }\n  }\n": typeof types.MineDocument,
+    "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n": typeof types.HoldDocument,
     "\n  mutation Release($id: ID!) { releaseHold(input: { holdId: $id }) { userErrors { code } } }\n": typeof types.ReleaseDocument,
     "\n  mutation Checkout($input: CheckoutInput!) {\n    checkout(input: $input) { booking { ...BookingParts } userErrors { code message } }\n  }\n": typeof types.CheckoutDocument,
     "\n  mutation Cancel($input: CancelInput!) {\n    cancel(input: $input) { booking { ...BookingParts } userErrors { code message } }\n  }\n": typeof types.CancelDocument,
     "\n  query Booking($id: ID!) { booking(id: $id) { ...BookingParts } }\n": typeof types.BookingDocument,
-    "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status nextAction { redirectUrl } }\n  }\n": typeof types.BookingPartsFragmentDoc,
+    "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status }\n  }\n": typeof types.BookingPartsFragmentDoc,
     "\n  query Sales($id: ID!) {\n    event(id: $id) {\n      sales {\n        asOf capacity sold held gross { amount currency }\n        bySection { name capacity sold gross { amount currency } }\n        byHour { hour sold gross { amount currency } }\n      }\n    }\n  }\n": typeof types.SalesDocument,
 };
 const documents: Documents = {
@@ -34,12 +35,13 @@ const documents: Documents = {
     "\n  subscription Watch($id: ID!, $after: SeatMapVersion) {\n    seatMapChanged(eventId: $id, afterVersion: $after) {\n      __typename\n      ... on SeatMapSnapshot { version asOf sections { name statuses } tiers { id available } }\n      ... on SeatMapDelta { version asOf changes { seatId status } tierChanges { tierId available } }\n      ... on SeatMapResync { version reason }\n    }\n  }\n": types.WatchDocument,
     "\n  mutation Join($id: ID!) {\n    joinWaitingRoom(input: { eventId: $id }) {\n      waitingRoom { status position estimatedWaitSeconds admissionToken pollAfterMs }\n      userErrors { message }\n    }\n  }\n": types.JoinDocument,
     "\n  query Stand($id: ID!) {\n    waitingRoom(eventId: $id) { status position estimatedWaitSeconds admissionToken pollAfterMs }\n  }\n": types.StandDocument,
-    "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { code message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n": types.HoldDocument,
+    "\n  query Mine($event: ID!) {\n    holds(eventId: $event, status: [ACTIVE], first: 1) {\n      nodes { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n    }\n    bookings(eventId: $event, first: 10) { nodes { ...BookingParts } }\n  }\n": types.MineDocument,
+    "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n": types.HoldDocument,
     "\n  mutation Release($id: ID!) { releaseHold(input: { holdId: $id }) { userErrors { code } } }\n": types.ReleaseDocument,
     "\n  mutation Checkout($input: CheckoutInput!) {\n    checkout(input: $input) { booking { ...BookingParts } userErrors { code message } }\n  }\n": types.CheckoutDocument,
     "\n  mutation Cancel($input: CancelInput!) {\n    cancel(input: $input) { booking { ...BookingParts } userErrors { code message } }\n  }\n": types.CancelDocument,
     "\n  query Booking($id: ID!) { booking(id: $id) { ...BookingParts } }\n": types.BookingDocument,
-    "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status nextAction { redirectUrl } }\n  }\n": types.BookingPartsFragmentDoc,
+    "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status }\n  }\n": types.BookingPartsFragmentDoc,
     "\n  query Sales($id: ID!) {\n    event(id: $id) {\n      sales {\n        asOf capacity sold held gross { amount currency }\n        bySection { name capacity sold gross { amount currency } }\n        byHour { hour sold gross { amount currency } }\n      }\n    }\n  }\n": types.SalesDocument,
 };
 
@@ -66,7 +68,11 @@ export function graphql(source: "\n  query Stand($id: ID!) {\n    waitingRoom(ev
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */
-export function graphql(source: "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { code message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n"): typeof import('./graphql').HoldDocument;
+export function graphql(source: "\n  query Mine($event: ID!) {\n    holds(eventId: $event, status: [ACTIVE], first: 1) {\n      nodes { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n    }\n    bookings(eventId: $event, first: 10) { nodes { ...BookingParts } }\n  }\n"): typeof import('./graphql').MineDocument;
+/**
+ * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
+ */
+export function graphql(source: "\n  mutation Hold($input: HoldSeatsInput!) {\n    holdSeats(input: $input) {\n      hold { id expiresInSeconds total { amount currency } items { quantity seat { seatId } tier { name } } }\n      userErrors { message ... on SeatsUnavailableError { conflicts { seatId } alternativeSeatIds } }\n    }\n  }\n"): typeof import('./graphql').HoldDocument;
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */
@@ -86,7 +92,7 @@ export function graphql(source: "\n  query Booking($id: ID!) { booking(id: $id) 
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */
-export function graphql(source: "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status nextAction { redirectUrl } }\n  }\n"): typeof import('./graphql').BookingPartsFragmentDoc;
+export function graphql(source: "\n  fragment BookingParts on Booking {\n    id code status total { amount currency } tickets { id qrSvg } payment { status }\n  }\n"): typeof import('./graphql').BookingPartsFragmentDoc;
 /**
  * The graphql function is used to parse GraphQL queries into a document that can be used by GraphQL clients.
  */

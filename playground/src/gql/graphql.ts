@@ -2079,12 +2079,19 @@ export type StandQueryVariables = Exact<{
 
 export type StandQuery = { __typename?: 'Query', waitingRoom?: { __typename?: 'WaitingRoom', status: WaitingRoomStatus, position?: number | null, estimatedWaitSeconds?: number | null, admissionToken?: string | null, pollAfterMs: number } | null };
 
+export type MineQueryVariables = Exact<{
+  event: Scalars['ID']['input'];
+}>;
+
+
+export type MineQuery = { __typename?: 'Query', holds?: { __typename?: 'HoldConnection', nodes: Array<{ __typename?: 'Hold', id: string, expiresInSeconds: number, total: { __typename?: 'Money', amount: string, currency: string }, items: Array<{ __typename?: 'HoldItem', quantity: number, seat?: { __typename?: 'EventSeat', seatId: string } | null, tier?: { __typename?: 'AdmissionTier', name: string } | null }> }> } | null, bookings?: { __typename?: 'BookingConnection', nodes: Array<{ __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus } | null }> } | null };
+
 export type HoldMutationVariables = Exact<{
   input: HoldSeatsInput;
 }>;
 
 
-export type HoldMutation = { __typename?: 'Mutation', holdSeats?: { __typename?: 'HoldSeatsPayload', hold?: { __typename?: 'Hold', id: string, expiresInSeconds: number, total: { __typename?: 'Money', amount: string, currency: string }, items: Array<{ __typename?: 'HoldItem', quantity: number, seat?: { __typename?: 'EventSeat', seatId: string } | null, tier?: { __typename?: 'AdmissionTier', name: string } | null }> } | null, userErrors: Array<{ __typename?: 'BasicError', code: UserErrorCode, message: string } | { __typename?: 'LimitExceededError', code: UserErrorCode, message: string } | { __typename?: 'PaymentDeclinedError', code: UserErrorCode, message: string } | { __typename?: 'RetryLaterError', code: UserErrorCode, message: string } | { __typename?: 'SeatsUnavailableError', alternativeSeatIds?: Array<string> | null, code: UserErrorCode, message: string, conflicts: Array<{ __typename?: 'SeatConflict', seatId?: string | null }> } | { __typename?: 'StaleVersionError', code: UserErrorCode, message: string }> } | null };
+export type HoldMutation = { __typename?: 'Mutation', holdSeats?: { __typename?: 'HoldSeatsPayload', hold?: { __typename?: 'Hold', id: string, expiresInSeconds: number, total: { __typename?: 'Money', amount: string, currency: string }, items: Array<{ __typename?: 'HoldItem', quantity: number, seat?: { __typename?: 'EventSeat', seatId: string } | null, tier?: { __typename?: 'AdmissionTier', name: string } | null }> } | null, userErrors: Array<{ __typename?: 'BasicError', message: string } | { __typename?: 'LimitExceededError', message: string } | { __typename?: 'PaymentDeclinedError', message: string } | { __typename?: 'RetryLaterError', message: string } | { __typename?: 'SeatsUnavailableError', alternativeSeatIds?: Array<string> | null, message: string, conflicts: Array<{ __typename?: 'SeatConflict', seatId?: string | null }> } | { __typename?: 'StaleVersionError', message: string }> } | null };
 
 export type ReleaseMutationVariables = Exact<{
   id: Scalars['ID']['input'];
@@ -2098,23 +2105,23 @@ export type CheckoutMutationVariables = Exact<{
 }>;
 
 
-export type CheckoutMutation = { __typename?: 'Mutation', checkout?: { __typename?: 'CheckoutPayload', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus, nextAction?: { __typename?: 'PaymentAction', redirectUrl?: string | null } | null } | null } | null, userErrors: Array<{ __typename?: 'BasicError', code: UserErrorCode, message: string } | { __typename?: 'LimitExceededError', code: UserErrorCode, message: string } | { __typename?: 'PaymentDeclinedError', code: UserErrorCode, message: string } | { __typename?: 'RetryLaterError', code: UserErrorCode, message: string } | { __typename?: 'SeatsUnavailableError', code: UserErrorCode, message: string } | { __typename?: 'StaleVersionError', code: UserErrorCode, message: string }> } | null };
+export type CheckoutMutation = { __typename?: 'Mutation', checkout?: { __typename?: 'CheckoutPayload', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus } | null } | null, userErrors: Array<{ __typename?: 'BasicError', code: UserErrorCode, message: string } | { __typename?: 'LimitExceededError', code: UserErrorCode, message: string } | { __typename?: 'PaymentDeclinedError', code: UserErrorCode, message: string } | { __typename?: 'RetryLaterError', code: UserErrorCode, message: string } | { __typename?: 'SeatsUnavailableError', code: UserErrorCode, message: string } | { __typename?: 'StaleVersionError', code: UserErrorCode, message: string }> } | null };
 
 export type CancelMutationVariables = Exact<{
   input: CancelInput;
 }>;
 
 
-export type CancelMutation = { __typename?: 'Mutation', cancel?: { __typename?: 'CancelPayload', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus, nextAction?: { __typename?: 'PaymentAction', redirectUrl?: string | null } | null } | null } | null, userErrors: Array<{ __typename?: 'BasicError', code: UserErrorCode, message: string } | { __typename?: 'LimitExceededError', code: UserErrorCode, message: string } | { __typename?: 'PaymentDeclinedError', code: UserErrorCode, message: string } | { __typename?: 'RetryLaterError', code: UserErrorCode, message: string } | { __typename?: 'SeatsUnavailableError', code: UserErrorCode, message: string } | { __typename?: 'StaleVersionError', code: UserErrorCode, message: string }> } | null };
+export type CancelMutation = { __typename?: 'Mutation', cancel?: { __typename?: 'CancelPayload', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus } | null } | null, userErrors: Array<{ __typename?: 'BasicError', code: UserErrorCode, message: string } | { __typename?: 'LimitExceededError', code: UserErrorCode, message: string } | { __typename?: 'PaymentDeclinedError', code: UserErrorCode, message: string } | { __typename?: 'RetryLaterError', code: UserErrorCode, message: string } | { __typename?: 'SeatsUnavailableError', code: UserErrorCode, message: string } | { __typename?: 'StaleVersionError', code: UserErrorCode, message: string }> } | null };
 
 export type BookingQueryVariables = Exact<{
   id: Scalars['ID']['input'];
 }>;
 
 
-export type BookingQuery = { __typename?: 'Query', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus, nextAction?: { __typename?: 'PaymentAction', redirectUrl?: string | null } | null } | null } | null };
+export type BookingQuery = { __typename?: 'Query', booking?: { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus } | null } | null };
 
-export type BookingPartsFragment = { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus, nextAction?: { __typename?: 'PaymentAction', redirectUrl?: string | null } | null } | null };
+export type BookingPartsFragment = { __typename?: 'Booking', id: string, code: string, status: BookingStatus, total: { __typename?: 'Money', amount: string, currency: string }, tickets: Array<{ __typename?: 'Ticket', id: string, qrSvg: string }>, payment?: { __typename?: 'Payment', status: PaymentStatus } | null };
 
 export type SalesQueryVariables = Exact<{
   id: Scalars['ID']['input'];
@@ -2156,9 +2163,6 @@ export const BookingPartsFragmentDoc = new TypedDocumentString(`
   }
   payment {
     status
-    nextAction {
-      redirectUrl
-    }
   }
 }
     `, {"fragmentName":"BookingParts"}) as unknown as TypedDocumentString<BookingPartsFragment, unknown>;
@@ -2292,6 +2296,49 @@ export const StandDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<StandQuery, StandQueryVariables>;
+export const MineDocument = new TypedDocumentString(`
+    query Mine($event: ID!) {
+  holds(eventId: $event, status: [ACTIVE], first: 1) {
+    nodes {
+      id
+      expiresInSeconds
+      total {
+        amount
+        currency
+      }
+      items {
+        quantity
+        seat {
+          seatId
+        }
+        tier {
+          name
+        }
+      }
+    }
+  }
+  bookings(eventId: $event, first: 10) {
+    nodes {
+      ...BookingParts
+    }
+  }
+}
+    fragment BookingParts on Booking {
+  id
+  code
+  status
+  total {
+    amount
+    currency
+  }
+  tickets {
+    id
+    qrSvg
+  }
+  payment {
+    status
+  }
+}`) as unknown as TypedDocumentString<MineQuery, MineQueryVariables>;
 export const HoldDocument = new TypedDocumentString(`
     mutation Hold($input: HoldSeatsInput!) {
   holdSeats(input: $input) {
@@ -2313,7 +2360,6 @@ export const HoldDocument = new TypedDocumentString(`
       }
     }
     userErrors {
-      code
       message
       ... on SeatsUnavailableError {
         conflicts {
@@ -2360,9 +2406,6 @@ export const CheckoutDocument = new TypedDocumentString(`
   }
   payment {
     status
-    nextAction {
-      redirectUrl
-    }
   }
 }`) as unknown as TypedDocumentString<CheckoutMutation, CheckoutMutationVariables>;
 export const CancelDocument = new TypedDocumentString(`
@@ -2391,9 +2434,6 @@ export const CancelDocument = new TypedDocumentString(`
   }
   payment {
     status
-    nextAction {
-      redirectUrl
-    }
   }
 }`) as unknown as TypedDocumentString<CancelMutation, CancelMutationVariables>;
 export const BookingDocument = new TypedDocumentString(`
@@ -2416,9 +2456,6 @@ export const BookingDocument = new TypedDocumentString(`
   }
   payment {
     status
-    nextAction {
-      redirectUrl
-    }
   }
 }`) as unknown as TypedDocumentString<BookingQuery, BookingQueryVariables>;
 export const SalesDocument = new TypedDocumentString(`

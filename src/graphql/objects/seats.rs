@@ -4,7 +4,7 @@ use super::events::currency;
 use super::{AdmissionTier, Event, PriceZone};
 use crate::catalogue::Layout;
 use crate::graphql::errors::Failure;
-use crate::graphql::loaders::{TiersOf, ZonesOf};
+use crate::graphql::loaders::ZonesOf;
 use crate::graphql::{loaders, services};
 use crate::seatmap::{SectionView, View};
 use async_graphql::{Context, ID, Object, Result, SimpleObject, Union};
@@ -129,7 +129,7 @@ impl EventSeat {
 #[derive(Clone, Debug)]
 pub struct SeatMap {
     /// The event.
-    pub event: event::Model,
+    pub event: Arc<event::Model>,
     /// Its layout.
     pub layout: Option<Arc<Layout>>,
     /// What is shown.
@@ -143,7 +143,7 @@ pub struct SeatMap {
 impl SeatMap {
     /// Whose map it is.
     async fn event(&self) -> Event {
-        Event(self.event.clone())
+        Event(self.event.as_ref().clone())
     }
 
     /// General admission.
@@ -178,7 +178,7 @@ pub async fn map_tiers(ctx: &Context<'_>, event: &event::Model, view: &View) -> 
     if view.tiers.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = loaders(ctx).load_one(TiersOf(event.id)).await?.unwrap_or_default();
+    let rows = services(ctx).catalogue.recent_tiers(event.id).await?;
     let currency = currency(&event.currency)?;
     let available = |no: i16| view.tiers.iter().find(|(tier, _)| *tier == no).map(|(_, available)| *available);
     Ok(rows

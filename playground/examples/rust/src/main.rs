@@ -204,7 +204,10 @@ async fn main() -> anyhow::Result<()> {
     let paid = client.ask(Pay::build(PayVariables { input })).await?.checkout.context("no answer")?;
     refuse_if_any(&paid.user_errors)?;
     let mut booking = paid.booking.context("no booking")?;
-    while booking.status == BookingStatus::PaymentPending || booking.tickets.is_empty() {
+    while booking.tickets.is_empty() {
+        if booking.status == BookingStatus::Failed {
+            bail!("the payment failed");
+        }
         tokio::time::sleep(Duration::from_millis(200)).await;
         let look = Look::build(BookingVariables { id: booking.id.clone() });
         booking = client.ask(look).await?.booking.context("the booking is gone")?;
