@@ -1,7 +1,7 @@
 //! Everything built once: the parts of a process, wired by hand.
 
 use crate::auth::{KeyError, Tokens};
-use crate::booking::{Bookings, Parts};
+use crate::booking::{self, Bookings};
 use crate::bus::{Bus, BusError, MemoryBus, RedisBus};
 use crate::catalogue::Catalogue;
 use crate::config::{Config, ConfigError, Limits};
@@ -19,14 +19,26 @@ use crate::seatmap::{SeatMaps, Snapshots};
 use crate::waiting::{self, Clock, MemoryQueue, Queue, RedisQueue, WaitingRooms};
 use crate::wake::Wake;
 use std::num::NonZeroU32;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A process's parts.
+/// A process's parts, shared: every request has them.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// What a process is made of.
+pub struct Parts {
     /// Its settings.
     pub config: Arc<Config>,
     /// The database.
@@ -159,7 +171,7 @@ impl App {
             Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone(), config.stripe_calls_per_second)
                 .map_err(StartError::Payment)?,
         );
-        let bookings = Bookings::new(Parts {
+        let bookings = Bookings::new(booking::Parts {
             db: db.clone(),
             bus: Arc::clone(&bus),
             inventory: Arc::clone(&inventory),
@@ -214,7 +226,7 @@ impl App {
         let schema = schema(services.clone(), config.answers_introspection());
         let tokens = Tokens::new(&config)?;
         let documents = Documents::new(config.answers_introspection());
-        Ok(Self {
+        Ok(Self(Arc::new(Parts {
             config: Arc::new(config),
             db,
             services,
@@ -234,16 +246,14 @@ impl App {
             outbox_wake,
             webhook_wake: Wake::default(),
             demo_event: Arc::default(),
-        })
+        })))
     }
 
     /// Waits for tasks that must not be dropped half way, after everything was told to end. Writes get this long.
     pub async fn drain(self, at_most: Duration) {
-        let Self { services, tasks, schema, mailer, .. } = self;
+        let tasks = self.tasks.clone();
         // The lanes end when the last who could ask is gone.
-        drop(services);
-        drop(schema);
-        drop(mailer);
+        drop(self);
         tasks.close();
         if tokio::time::timeout(at_most, tasks.wait()).await.is_err() {
             tracing::warn!("some tasks did not end in time");

@@ -124,7 +124,7 @@ impl Subscriber {
     /// Sends a text of at most 64 KiB, masked with zeros.
     pub(super) async fn say(&mut self, text: &str) -> anyhow::Result<()> {
         let length = u16::try_from(text.len())?;
-        let mut frame = vec![0x81, 0x80 | 126];
+        let mut frame = vec![0x81, 0xFE];
         frame.extend(length.to_be_bytes());
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());

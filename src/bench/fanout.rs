@@ -3,7 +3,7 @@
 use super::Options;
 use super::client::{Connection, Subscriber, post};
 use super::report::{Latency, Report};
-use super::world::{ROW_SEATS, World};
+use super::world::{Arena, ROW_SEATS, World};
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use std::collections::HashMap;
@@ -104,26 +104,9 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let each_kb = (world.memory_mb() - before_mb) * 1_000.0 / f64::from(u32::try_from(options.watchers)?);
 
     let lasting = options.round() * u32::try_from(options.rounds)?;
-    let mut connection = Connection::open(world.server).await?;
     let started = Instant::now();
     let holds = HOLDS_A_SECOND * u32::try_from(lasting.as_secs())?;
-    for n in 0..holds {
-        tokio::time::sleep_until((started + Duration::from_secs(1) / HOLDS_A_SECOND * n).into()).await;
-        let n = usize::try_from(n)?;
-        let (row, first) = (n / (ROW_SEATS / 2), n % (ROW_SEATS / 2) * 2 + 1);
-        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / 250));
-        {
-            let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));
-        }
-        let body = json!({
-            "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { userErrors { code } } }",
-            "variables": { "input": { "eventId": arena.event, "idempotencyKey": "k", "seatIds": seats } },
-        });
-        let token = world.token(&format!("buyer-{n}"))?;
-        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
-        ensure!(answer.contains("\"userErrors\":[]"), "{}", answer.text());
-    }
+    change(&world, &arena, &clock, holds).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let took = started.elapsed();
     let busy_mb = world.memory_mb();
@@ -150,4 +133,28 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.broken = world.broken().await?;
     world.end().await?;
     Ok(vec![report])
+}
+
+/// Holds two seats, so many times, by the clock.
+async fn change(world: &World, arena: &Arena, clock: &Clock, holds: u32) -> anyhow::Result<()> {
+    let mut connection = Connection::open(world.server).await?;
+    let started = Instant::now();
+    for n in 0..holds {
+        tokio::time::sleep_until((started + Duration::from_secs(1) / HOLDS_A_SECOND * n).into()).await;
+        let n = usize::try_from(n)?;
+        let (row, first) = (n / (ROW_SEATS / 2), n % (ROW_SEATS / 2) * 2 + 1);
+        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / 250));
+        {
+            let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));
+        }
+        let body = json!({
+            "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { userErrors { code } } }",
+            "variables": { "input": { "eventId": arena.event, "idempotencyKey": "k", "seatIds": seats } },
+        });
+        let token = world.token(&format!("buyer-{n}"))?;
+        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
+        ensure!(answer.contains("\"userErrors\":[]"), "{}", answer.text());
+    }
+    Ok(())
 }

@@ -24,7 +24,7 @@ const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=1, stale-wh
 /// Maps of the events in use, each as it read a moment ago.
 #[derive(Clone, Debug)]
 pub struct PackedMaps {
-    maps: moka::sync::Cache<EventId, Arc<Mutex<Option<Arc<Packed>>>>>,
+    maps: moka::sync::Cache<EventId, Arc<Mutex<Option<Good>>>>,
 }
 
 impl Default for PackedMaps {
@@ -33,12 +33,14 @@ impl Default for PackedMaps {
     }
 }
 
+/// A map, and when it was last seen to be the newest.
+type Good = (Instant, Arc<Packed>);
+
 /// A map that is packed is good for so long, however fast its event changes.
 const PACKED_FOR: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct Packed {
-    at: Instant,
     version: String,
     tag: String,
     json: Encoded,
@@ -110,12 +112,16 @@ impl PackedMaps {
         let slot = self.maps.get_with(map.event, Arc::default);
         // Whoever comes meanwhile waits for the one who packs.
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let good = |packed: &&Arc<Packed>| packed.at.elapsed() < PACKED_FOR || packed.version == map.version();
-        if let Some(packed) = slot.as_ref().filter(good) {
+        if let Some((good_at, packed)) = slot.as_mut()
+            && (good_at.elapsed() < PACKED_FOR || packed.version == map.version())
+        {
+            if good_at.elapsed() >= PACKED_FOR {
+                *good_at = Instant::now();
+            }
             return Arc::clone(packed);
         }
         let packed = Arc::new(pack(map, &map.view()));
-        *slot = Some(Arc::clone(&packed));
+        *slot = Some((Instant::now(), Arc::clone(&packed)));
         packed
     }
 }
@@ -141,7 +147,6 @@ fn pack(map: &Projection, view: &View) -> Packed {
     let tag = hex::encode(Sha256::digest(&view.version).get(..12).unwrap_or_default());
     let bits = view.sections.iter().flat_map(|section| two_bits(&section.letters)).collect();
     Packed {
-        at: Instant::now(),
         version: view.version.clone(),
         tag,
         json: Encoded::new(json.to_string().into_bytes()),

@@ -76,11 +76,19 @@ impl Consumer for Purger {
 /// The tags of an answer and of what it was asked for with: whatever in them is the id of something that anybody may read.
 pub(super) fn tags(asked: &str, answer: &[u8]) -> String {
     let answer = String::from_utf8_lossy(answer);
-    let words =
-        [asked, &answer].into_iter().flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-    let named =
-        words.filter(|word| matches!(parse_node_id(word), Some((Kind::Event | Kind::Venue | Kind::Performer, _))));
-    let tags: BTreeSet<&str> = named.collect();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut tags: BTreeSet<&str> = BTreeSet::new();
+    for kind in [Kind::Event, Kind::Venue, Kind::Performer] {
+        for text in [asked, &answer] {
+            for (at, _) in text.match_indices(kind.prefix()) {
+                let (before, rest) = text.split_at(at);
+                let word = rest.split(|c| !is_word(c)).next().unwrap_or_default();
+                if !before.ends_with(is_word) && parse_node_id(word).is_some_and(|(found, _)| found == kind) {
+                    tags.insert(word);
+                }
+            }
+        }
+    }
     tags.into_iter().take(TAGS_MAX).collect::<Vec<_>>().join(" ")
 }
 

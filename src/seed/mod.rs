@@ -87,7 +87,7 @@ struct Copy<'a> {
 }
 
 impl Seeding<'_> {
-    const fn catalogue(&self) -> &Catalogue {
+    fn catalogue(&self) -> &Catalogue {
         &self.app.services.catalogue
     }
 
