@@ -221,7 +221,7 @@ async fn a_redis_line_that_went_silent_is_given_up() {
                 tokio::select! {
                     _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                     // Neither passed on nor closed.
-                    _ = silent.changed() => tokio::time::sleep(Duration::from_secs(120)).await,
+                    _ = silent.changed() => tokio::time::sleep(Duration::from_mins(2)).await,
                 }
             });
         }

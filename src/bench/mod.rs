@@ -8,6 +8,7 @@ mod fanout;
 mod holds;
 mod idle;
 mod load;
+mod page;
 mod pgbench;
 mod report;
 mod world;
@@ -51,6 +52,8 @@ pub enum Scenario {
     Browse,
     /// Many watchers of one map on which seats change
     Fanout,
+    /// An arena of 50,000 seats on the page, in Chromium
+    Page,
 }
 
 impl Options {
@@ -77,6 +80,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
             Scenario::HotOne => holds::hot(&options, "hot-one", 1).await?,
             Scenario::Browse => browse::run(&options).await?,
             Scenario::Fanout => fanout::run(&options).await?,
+            Scenario::Page => page::run(&options).await?,
         };
         for report in &measured {
             report.tell();
