@@ -155,6 +155,9 @@ pub struct Config {
     /// How long checkout waits for the payment before it answers `PAYMENT_PENDING`, in milliseconds
     #[arg(long, env = "CHECKOUT_WAIT_MS", default_value_t = 3_000)]
     pub checkout_wait_ms: u64,
+    /// Minutes for which what was committed is kept for readers that are behind, after every consumer has had it
+    #[arg(long, env = "OUTBOX_KEPT_MINUTES", default_value_t = 1_440)]
+    pub outbox_kept_minutes: u32,
     /// Lanes that settle hold requests
     #[arg(long, env = "PARTERRE_LANES", default_value_t = 1)]
     pub lanes: usize,

@@ -175,7 +175,7 @@ fn rules_are_pure() {
 /// rows in a database of its own.
 #[test]
 fn tables_have_one_writer() {
-    let owners: [(&str, &[&str]); 17] = [
+    let owners: [(&str, &[&str]); 19] = [
         ("event_sales", &["sales"]),
         ("waiting_room", &["waiting"]),
         ("event_quota", &["inventory"]),
@@ -191,6 +191,8 @@ fn tables_have_one_writer() {
         ("payment", &["payment"]),
         ("refund", &["payment"]),
         ("outbox", &["outbox"]),
+        ("outbox_removed", &["outbox"]),
+        ("hold_sweep", &["inventory"]),
         ("notification", &["notification"]),
         ("event", &["catalogue"]),
     ];

@@ -34,6 +34,7 @@ mod page;
 mod playground;
 mod process;
 mod restore;
+mod retention;
 mod review;
 mod rooms;
 mod sales;

@@ -10,6 +10,7 @@ mod m0001_box_office;
 mod m0002_money;
 mod m0003_waiting_room;
 mod m0004_sales;
+mod m0005_retention;
 
 /// All migrations, oldest first.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_money::Migration),
             Box::new(m0003_waiting_room::Migration),
             Box::new(m0004_sales::Migration),
+            Box::new(m0005_retention::Migration),
         ]
     }
 }

@@ -153,9 +153,10 @@ const OF_EVENTS: &[Check] = &[
     },
     Check {
         invariant: "I8: what committed has its outbox row",
-        statement: "SELECT hold.id::text FROM hold WHERE event_id = ANY($2)
+        statement: "SELECT hold.id::text FROM hold, outbox_removed AS removed WHERE event_id = ANY($2) AND hold.created_at > removed.created_at
            AND NOT EXISTS (SELECT FROM outbox WHERE event_id = hold.event_id AND subject_id = hold.id AND topic = 'hold')
-         UNION ALL SELECT id::text FROM booking WHERE event_id = ANY($2)
+         UNION ALL SELECT booking.id::text FROM booking, outbox_removed AS removed WHERE event_id = ANY($2)
+           AND coalesce(cancelled_at, confirmed_at, booking.created_at) > removed.created_at
            AND NOT EXISTS (SELECT FROM outbox WHERE event_id = booking.event_id AND subject_id = booking.id
                AND topic = 'booking' AND payload ->> 'to' = booking.status)",
     },

@@ -4,7 +4,7 @@ use super::Options;
 use super::client::{Answer, Connection, get};
 use super::load::{Asks, Pace, load};
 use super::report::{Report, rate};
-use super::world::World;
+use super::world::{ROWS, World};
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -53,7 +53,7 @@ async fn rounds(
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
-    let arena = world.arena().await?;
+    let arena = world.arena(options.share(ROWS)).await?;
     let path = format!("/events/{}/seat-map", arena.event);
     let mut connection = Connection::open(world.server).await?;
     let (tag, plain) = {

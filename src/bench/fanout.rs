@@ -3,7 +3,7 @@
 use super::Options;
 use super::client::{Connection, Subscriber, post};
 use super::report::{Latency, Report};
-use super::world::{Arena, ROW_SEATS, World};
+use super::world::{Arena, ROWS, World};
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use std::collections::HashMap;
@@ -43,8 +43,9 @@ impl Clock {
 }
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
+    let watching = options.share(options.watchers);
     let world = World::new().await?;
-    let arena = world.arena().await?;
+    let arena = world.arena(ROWS).await?;
     let clock = Arc::<Clock>::default();
     // The map is loaded and told of before anybody is counted.
     let subscribe = json!({ "id": "1", "type": "subscribe", "payload": {
@@ -63,8 +64,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let latency = Arc::new(Mutex::new(Latency::new()));
     let stop = tokio_util::sync::CancellationToken::new();
     let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
-    let mut watchers = Vec::with_capacity(options.watchers);
-    for n in 0..options.watchers {
+    let mut watchers = Vec::with_capacity(watching);
+    for n in 0..watching {
         let (clock, ready, told, latency, stop, gate) =
             (clock.clone(), ready.clone(), told.clone(), latency.clone(), stop.clone(), gate.clone());
         let (subscribe, server) = (subscribe.clone(), world.server);
@@ -92,7 +93,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         }));
     }
     let begun = Instant::now();
-    while ready.load(Ordering::Relaxed) < options.watchers {
+    while ready.load(Ordering::Relaxed) < watching {
         ensure!(begun.elapsed() < Duration::from_mins(3), "only {} watch", ready.load(Ordering::Relaxed));
         if let Some(broken) = watchers.iter().position(tokio::task::JoinHandle::is_finished) {
             watchers.swap_remove(broken).await?.context("a watcher could not begin")?;
@@ -101,7 +102,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     }
     let connected = begun.elapsed();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let each_kb = (world.memory_mb() - before_mb) * 1_000.0 / f64::from(u32::try_from(options.watchers)?);
+    let each_kb = (world.memory_mb() - before_mb) * 1_000.0 / f64::from(u32::try_from(watching)?);
 
     let lasting = options.round() * u32::try_from(options.rounds)?;
     let started = Instant::now();
@@ -119,7 +120,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.rounds.push(latency.ms(0.99));
     report.notes.push(format!(
         "{} watchers, connected in {:.1} s, {each_kb:.1} KB each at rest; {:.0} MB in all while busy",
-        options.watchers,
+        watching,
         connected.as_secs_f64(),
         busy_mb
     ));
@@ -141,9 +142,7 @@ async fn change(world: &World, arena: &Arena, clock: &Clock, holds: u32) -> anyh
     let started = Instant::now();
     for n in 0..holds {
         tokio::time::sleep_until((started + Duration::from_secs(1) / HOLDS_A_SECOND * n).into()).await;
-        let n = usize::try_from(n)?;
-        let (row, first) = (n / (ROW_SEATS / 2), n % (ROW_SEATS / 2) * 2 + 1);
-        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / 250));
+        let seats = arena.pair(n.into());
         {
             let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
             asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));

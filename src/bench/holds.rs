@@ -3,7 +3,7 @@
 use super::client::{Answer, post};
 use super::load::{Asks, Pace, Seen, load};
 use super::report::{Report, rate};
-use super::world::{Arena, ROW_SEATS, ROWS, World};
+use super::world::{Arena, ROWS, World};
 use super::{Options, pgbench};
 use crate::auth::{Person, issue};
 use crate::config::Config;
@@ -17,11 +17,9 @@ use std::time::Duration;
 const EVENTS: usize = 20;
 /// Connections of a closed load.
 const CONNECTIONS: u32 = 256;
-/// Pairs of seats of one event.
-const PAIRS: u64 = 25_000;
 
 /// A request for two seats, of a buyer who never asked before.
-fn hold(config: &Config, event: &str, buyer: &str, seats: &[String]) -> Vec<u8> {
+pub(super) fn hold(config: &Config, event: &str, buyer: &str, seats: &[String]) -> Vec<u8> {
     let token = issue(config, &Person::buyer(buyer), Duration::from_hours(1)).unwrap_or_default();
     let body = json!({
         "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }",
@@ -38,24 +36,26 @@ struct Uniform {
 }
 
 impl Uniform {
-    fn all(&self) -> u64 {
-        PAIRS * u64::try_from(self.events.len()).unwrap_or(0)
+    fn new(world: &World, events: Vec<Arena>) -> Arc<Self> {
+        Arc::new(Self { config: world.config(), events, from: AtomicU64::new(0) })
     }
+}
+
+/// The n-th of all pairs of all events, in an order that jumps about and meets each once; none after the last.
+pub(super) fn scattered(events: &[Arena], n: u64) -> Option<(&Arena, [String; 2])> {
+    let pairs = events.first()?.pairs();
+    let all = pairs * u64::try_from(events.len()).ok()?;
+    // A step without a divisor in common with their number.
+    let at = (n < all).then_some(n * 7_919 % all)?;
+    let arena = events.get(usize::try_from(at / pairs).ok()?)?;
+    Some((arena, arena.pair(at % pairs)))
 }
 
 impl Asks for Uniform {
     fn request(&self, _: u64) -> Option<Vec<u8>> {
         let n = self.from.fetch_add(1, Ordering::Relaxed);
-        if n >= self.all() {
-            return None;
-        }
-        // A step without a divisor in common with their number visits each pair once.
-        let pair = n * 7_919 % self.all();
-        let event = self.events.get(usize::try_from(pair / PAIRS).ok()?)?;
-        let seat = usize::try_from(pair % PAIRS).ok()? * 2;
-        let (row, first) = (seat / ROW_SEATS, seat % ROW_SEATS + 1);
-        let seats = [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * 10 / ROWS));
-        Some(hold(&self.config, &event.event, &format!("buyer-{n}"), &seats))
+        let (arena, seats) = scattered(&self.events, n)?;
+        Some(hold(&self.config, &arena.event, &format!("buyer-{n}"), &seats))
     }
 
     fn is_right(&self, answer: &Answer<'_>) -> bool {
@@ -86,6 +86,11 @@ impl Asks for Wanted {
     }
 }
 
+/// A tenth of what a small catalogue has, and three seconds of a large one.
+fn warm_up(options: &Options) -> Duration {
+    Duration::from_millis(30 * u64::from(options.percent))
+}
+
 fn check(report: &Report, seen: &Seen) -> anyhow::Result<()> {
     ensure!(seen.wrong == 0, "{}: {} answers were wrong", report.scenario, seen.wrong);
     Ok(())
@@ -93,16 +98,17 @@ fn check(report: &Report, seen: &Seen) -> anyhow::Result<()> {
 
 pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
-    let first = world.arena().await?;
+    let seats = options.share(EVENTS * ROWS);
+    let count = seats.div_ceil(ROWS);
+    let first = world.arena(seats / count).await?;
     let mut events = vec![first.clone()];
-    for _ in 1..EVENTS {
-        events.push(world.event(&first.venue, &first.layout).await?);
+    for _ in 1..count {
+        events.push(world.event(&first).await?);
     }
     // An event for the anchor, which meets the same tables and leaves the others alone.
-    let for_anchor = world.event(&first.venue, &first.layout).await?;
-    let asks = Arc::new(Uniform { config: world.config(), events, from: AtomicU64::new(0) });
-    let warm_up = Duration::from_secs(3);
-    load(world.server, (CONNECTIONS, Pace::Closed), warm_up, Arc::clone(&asks)).await?;
+    let for_anchor = world.event(&world.arena(ROWS).await?).await?;
+    let asks = Uniform::new(&world, events);
+    load(world.server, (CONNECTIONS, Pace::Closed), warm_up(options), Arc::clone(&asks)).await?;
     let before = pgbench::holds(&world, &for_anchor.event, options.seconds).await?;
     let mut report = Report::new("holds", "holds/s");
     let wal = world.wal_bytes().await?;
@@ -118,10 +124,15 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     let after = pgbench::holds(&world, &for_anchor.event, options.seconds).await?;
     report.anchor = Some(("pgbench, 16 clients", f64::midpoint(before, after)));
     report.notes.push(format!("pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold"));
-    report.notes.push(format!("{:.0} MB of memory with {EVENTS} maps of 50,000 seats", world.memory_mb()));
+    report.notes.push(format!("{:.0} MB of memory with {count} maps of {} seats", world.memory_mb(), first.rows * 200));
 
     let mut reports = Vec::new();
-    for (name, pace) in [("holds-half", report.median() / 2.0), ("holds-2000", 2_000.0)] {
+    // What a small catalogue has left would not last.
+    let mut open = vec![("holds-half", report.median() / 2.0), ("holds-2000", 2_000.0)];
+    if options.percent < 100 {
+        open.clear();
+    }
+    for (name, pace) in open {
         let mut open = Report::new(name, "ms, p95");
         let seen = load(world.server, (CONNECTIONS, Pace::Open(pace)), options.round(), Arc::clone(&asks)).await?;
         check(&open, &seen)?;
@@ -138,9 +149,8 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
 
 pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
-    let arena = world.arena().await?;
-    let beside = world.event(&arena.venue, &arena.layout).await?;
-    let quiet = Arc::new(Uniform { config: world.config(), events: vec![beside], from: AtomicU64::new(0) });
+    let arena = world.arena(ROWS).await?;
+    let quiet = Uniform::new(&world, vec![world.event(&arena).await?]);
     let unrelated = (8, Pace::Open(100.0));
     load(world.server, unrelated, Duration::from_secs(3), Arc::clone(&quiet)).await?;
     let alone = load(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;

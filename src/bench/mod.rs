@@ -7,10 +7,13 @@ mod client;
 mod fanout;
 mod holds;
 mod idle;
+mod join;
 mod load;
+mod mixed;
 mod page;
 mod pgbench;
 mod report;
+mod search;
 mod world;
 
 use clap::{Args, ValueEnum};
@@ -18,7 +21,7 @@ use report::Report;
 use std::time::Duration;
 
 /// What is measured, and how long.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Options {
     /// What to measure; everything if nothing is named
     #[arg(value_enum)]
@@ -35,6 +38,9 @@ pub struct Options {
     /// Watchers of `fanout`
     #[arg(long, default_value_t = 10_000)]
     pub watchers: usize,
+    /// Share of its data that a scenario is measured with, in hundredths
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub percent: u8,
 }
 
 /// Something that is measured.
@@ -52,6 +58,14 @@ pub enum Scenario {
     Browse,
     /// Many watchers of one map on which seats change
     Fanout,
+    /// Holds, payments, expiry, readers and watchers at once
+    Mixed,
+    /// Texts with typos, filters and sorts over 100,000 and 1,000,000 events; anchor: PostgreSQL's full text and trigrams
+    Search,
+    /// People who join a waiting room; anchor: Redis
+    Join,
+    /// Holds, browse, fanout, search and join at 1 %, 10 % and 100 % of their data
+    Grow,
     /// An arena of 50,000 seats on the page, in Chromium
     Page,
 }
@@ -71,20 +85,9 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let mut reports: Vec<Report> = Vec::new();
     for scenario in scenarios {
         let measured = match scenario {
-            Scenario::Idle => {
-                Box::pin(idle::run()).await?;
-                Vec::new()
-            }
-            Scenario::Holds => holds::uniform(&options).await?,
-            Scenario::Hot => holds::hot(&options, "hot", 20).await?,
-            Scenario::HotOne => holds::hot(&options, "hot-one", 1).await?,
-            Scenario::Browse => browse::run(&options).await?,
-            Scenario::Fanout => fanout::run(&options).await?,
-            Scenario::Page => page::run(&options).await?,
+            Scenario::Grow => grow(&options).await?,
+            scenario => measure(scenario, &options).await?,
         };
-        for report in &measured {
-            report.tell();
-        }
         reports.extend(measured);
     }
     if options.json {
@@ -94,4 +97,44 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     }
     anyhow::ensure!(reports.iter().all(Report::is_clean), "an invariant is broken");
     Ok(())
+}
+
+/// One scenario, told as soon as it is over.
+async fn measure(scenario: Scenario, options: &Options) -> anyhow::Result<Vec<Report>> {
+    let mut reports = match scenario {
+        Scenario::Idle => {
+            Box::pin(idle::run()).await?;
+            Vec::new()
+        }
+        Scenario::Holds => holds::uniform(options).await?,
+        Scenario::Hot => holds::hot(options, "hot", 20).await?,
+        Scenario::HotOne => holds::hot(options, "hot-one", 1).await?,
+        Scenario::Browse => browse::run(options).await?,
+        Scenario::Fanout => fanout::run(options).await?,
+        Scenario::Mixed => mixed::run(options).await?,
+        Scenario::Search => search::run(options).await?,
+        Scenario::Join => join::run(options).await?,
+        Scenario::Page => page::run(options).await?,
+        Scenario::Grow => Vec::new(),
+    };
+    for report in &mut reports {
+        if options.percent < 100 {
+            report.scenario = format!("{}-{}%", report.scenario, options.percent);
+        }
+        report.tell();
+    }
+    Ok(reports)
+}
+
+/// How the cost of a scenario grows with its data.
+async fn grow(options: &Options) -> anyhow::Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for scenario in [Scenario::Holds, Scenario::Browse, Scenario::Fanout, Scenario::Search, Scenario::Join] {
+        // Search is measured at a tenth whenever it is measured in full.
+        let percents: &[u8] = if scenario == Scenario::Search { &[1, 100] } else { &[1, 10, 100] };
+        for &percent in percents {
+            reports.extend(Box::pin(measure(scenario, &Options { percent, ..options.clone() })).await?);
+        }
+    }
+    Ok(reports)
 }

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::report::Report;
-use super::world::World;
+use super::world::{ROWS, World};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         clients.display()
     );
     let world = World::new().await?;
-    let arena = world.arena().await?;
+    let arena = world.arena(ROWS).await?;
     let mut paint = Report::new("page", "ms, until an arena of 50,000 seats is painted");
     let mut longest: Vec<f64> = Vec::new();
     for _ in 0..options.rounds {

@@ -35,14 +35,39 @@ pub(super) struct Arena {
     pub(super) event: String,
     pub(super) layout: String,
     pub(super) venue: String,
+    /// Rows of 200 seats, in ten sections.
+    pub(super) rows: usize,
 }
 
-/// Rows of a hall, and seats of a row.
+impl Arena {
+    /// Pairs of neighbours.
+    pub(super) fn pairs(&self) -> u64 {
+        u64::try_from(self.rows * ROW_SEATS / 2).unwrap_or(0)
+    }
+
+    /// The seats of a pair, row after row.
+    pub(super) fn pair(&self, n: u64) -> [String; 2] {
+        let seat = usize::try_from(n).unwrap_or(0) * 2;
+        let (row, first) = (seat / ROW_SEATS, seat % ROW_SEATS + 1);
+        [first, first + 1].map(|number| format!("S{}-R{row}-{number}", row * SECTIONS / self.rows))
+    }
+}
+
+/// So short that a long run shows rows being removed.
+const OUTBOX_KEPT_MINUTES: &str = "3";
+
+/// Rows of a whole arena, which has 50,000 seats, and the seats of each.
 pub(super) const ROWS: usize = 250;
-pub(super) const ROW_SEATS: usize = 200;
+const ROW_SEATS: usize = 200;
+const SECTIONS: usize = 10;
 
 impl World {
     pub(super) async fn new() -> anyhow::Result<Self> {
+        Self::prepared(async |_, _| Ok(())).await
+    }
+
+    /// One whose database, and folder of the server's own files, are made ready before the server starts.
+    pub(super) async fn prepared(prepare: impl AsyncFnOnce(&Db, &Path) -> anyhow::Result<()>) -> anyhow::Result<Self> {
         let folder = Path::new(".parterre/bench");
         Cluster::of(folder)?.remove()?;
         std::fs::remove_dir_all(folder)?;
@@ -61,6 +86,8 @@ impl World {
         tokio::spawn(simulator.serve(provider, shutdown.clone()));
         let db = Db::connect(&cluster.url("bench"), 4).await?;
         parterre_migration::up(db.pool()).await?;
+        let data = folder.join("data");
+        prepare(&db, &data).await?;
         let (server, admin) = (free().await?, free().await?);
         let log = std::fs::File::create(folder.join("server.log"))?;
         let process = Command::new(std::env::current_exe()?)
@@ -70,7 +97,8 @@ impl World {
             .env("STRIPE_API_BASE", simulated)
             .env("PARTERRE_LISTEN", server.to_string())
             .env("PARTERRE_ADMIN_LISTEN", admin.to_string())
-            .env("PARTERRE_DATA", folder.join("data"))
+            .env("PARTERRE_DATA", data)
+            .env("OUTBOX_KEPT_MINUTES", OUTBOX_KEPT_MINUTES)
             .env("PARTERRE_CREATE_ORGANIZATIONS", "true")
             .env("PARTERRE_LIMITS", "off")
             .stdout(Stdio::null())
@@ -118,8 +146,8 @@ impl World {
         Ok(payload.clone())
     }
 
-    /// A venue and a layout of 50,000 seats in ten sections, and an event in it.
-    pub(super) async fn arena(&self) -> anyhow::Result<Arena> {
+    /// A venue and a layout of so many rows in ten sections, and an event in it.
+    pub(super) async fn arena(&self, rows: usize) -> anyhow::Result<Arena> {
         let venue = json!({ "name": "Arena", "city": "Berlin", "countryCode": "DE", "timeZone": "Europe/Berlin" });
         let venue = self.make("createVenue", "CreateVenueInput", venue, "venue { id }").await?;
         let venue = text(&venue, "/venue/id")?;
@@ -129,29 +157,38 @@ impl World {
             json!({ "name": format!("R{row}"), "seats": seats })
         };
         let section = |section: usize| {
-            let rows: Vec<Value> = (section * ROWS / 10..(section + 1) * ROWS / 10).map(row).collect();
-            json!({ "name": format!("S{section}"), "rows": rows })
+            let its_rows = (0..rows).filter(|row| row * SECTIONS / rows == section);
+            json!({ "name": format!("S{section}"), "rows": its_rows.map(row).collect::<Vec<_>>() })
         };
-        let sections: Vec<Value> = (0..10).map(section).collect();
+        let used: std::collections::BTreeSet<usize> = (0..rows).map(|row| row * SECTIONS / rows).collect();
+        let sections: Vec<Value> = used.into_iter().map(section).collect();
         let layout = json!({ "venueId": venue, "name": "Arena", "sections": sections });
         let layout = self.make("createLayout", "CreateLayoutInput", layout, "layout { id }").await?;
         let layout = text(&layout, "/layout/id")?;
-        self.event(&venue, &layout).await
+        self.event_in(Arena { event: String::new(), layout, venue, rows }, json!({})).await
     }
 
     /// Another event in the same hall.
-    pub(super) async fn event(&self, venue: &str, layout: &str) -> anyhow::Result<Arena> {
+    pub(super) async fn event(&self, hall: &Arena) -> anyhow::Result<Arena> {
+        self.event_in(hall.clone(), json!({})).await
+    }
+
+    /// Another event in the same hall, with some rules of its own.
+    pub(super) async fn event_in(&self, hall: Arena, rules: Value) -> anyhow::Result<Arena> {
         let at = |days: i64| (crate::clock::now() + chrono::Duration::days(days)).to_rfc3339();
-        let event = json!({
-            "venueId": venue, "layoutId": layout, "title": "Measured", "currency": "EUR", "inventoryMode": "ASSIGNED",
+        let mut event = json!({
+            "venueId": hall.venue, "layoutId": hall.layout, "title": "Measured", "currency": "EUR", "inventoryMode": "ASSIGNED",
             "zonePrices": [{ "zone": "All", "price": "25.00" }], "holdSeconds": 3600,
             "startsAt": at(30), "onSaleAt": at(-1), "offSaleAt": at(29),
         });
+        if let (Some(event), Value::Object(rules)) = (event.as_object_mut(), rules) {
+            event.extend(rules);
+        }
         let event = self.make("createEvent", "CreateEventInput", event, "event { id version }").await?;
         let id = text(&event, "/event/id")?;
         let publish = json!({ "eventId": id, "expectedVersion": event.pointer("/event/version") });
         self.make("publishEvent", "PublishEventInput", publish, "event { id }").await?;
-        Ok(Arena { event: id, layout: layout.to_owned(), venue: venue.to_owned() })
+        Ok(Arena { event: id, ..hall })
     }
 
     /// A metric of the server: the sum of its series.
@@ -162,6 +199,11 @@ impl World {
         let values =
             answer.lines().filter(|line| of(line)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         Ok(values.sum())
+    }
+
+    /// Where the private Redis is.
+    pub(super) fn redis_url(&self) -> &str {
+        &self.redis.url
     }
 
     /// Resident memory of the server, in MB.

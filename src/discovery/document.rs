@@ -1,6 +1,7 @@
 //! Events as the index wants them, read from the database a batch at a time.
 
 use crate::db::Db;
+use crate::outbox;
 use crate::sql;
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use parterre_entity::{EventId, EventState};
@@ -34,14 +35,12 @@ struct Row {
     price_min: Option<i64>,
     price_max: Option<i64>,
     remaining: Option<i64>,
-    xid: Option<String>,
-    row_id: Option<i64>,
 }
 
 const DOCUMENTS: &str = "SELECT event.id, event.organization_id, title, description, category, starts_at, on_sale_at,
         off_sale_at, state, currency, popularity, venue.id AS venue_id, venue.name AS venue_name, city, country_code,
         time_zone, latitude, longitude, bill.performer_ids, bill.performer_names, price.price_min, price.price_max,
-        stock.remaining, newest.xid, newest.row_id
+        stock.remaining
     FROM event JOIN venue ON venue.id = event.venue_id
     CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(performer.id ORDER BY position), '{}') AS performer_ids,
@@ -53,26 +52,23 @@ const DOCUMENTS: &str = "SELECT event.id, event.organization_id, title, descript
             SELECT price_minor FROM event_zone WHERE event_id = event.id
             UNION ALL SELECT price_minor FROM event_tier WHERE event_id = event.id) AS prices) AS price
     CROSS JOIN LATERAL (
-        SELECT sum(remaining)::bigint AS remaining FROM event_counter WHERE event_id = event.id) AS stock
-    LEFT JOIN LATERAL (
-        SELECT xid::text AS xid, id AS row_id FROM outbox WHERE event_id = event.id
-        ORDER BY outbox.xid DESC, outbox.id DESC LIMIT 1) AS newest ON true";
+        SELECT sum(remaining)::bigint AS remaining FROM event_counter WHERE event_id = event.id) AS stock";
 
-/// Documents of some events. One that does not exist is left out.
-pub(super) async fn of(db: &Db, ids: Vec<Uuid>) -> Result<Vec<EventDocument>, DbErr> {
+/// Documents of some events, read after the feed was read up to a position. One that does not exist is left out.
+pub(super) async fn of(db: &Db, ids: Vec<Uuid>, at: outbox::Position) -> Result<Vec<EventDocument>, DbErr> {
     let statement = format!("{DOCUMENTS} WHERE event.id = ANY ($1)");
     let rows = Row::find_by_statement(sql!(statement, ids)).all(db.pool()).await?;
-    Ok(rows.into_iter().map(document).collect())
+    Ok(rows.into_iter().map(|row| document(row, at)).collect())
 }
 
-/// A page of all documents, ascending by id.
-pub(super) async fn page(db: &Db, after: Uuid, limit: i64) -> Result<Vec<EventDocument>, DbErr> {
+/// A page of all documents, ascending by id, read after everything up to a position was committed.
+pub(super) async fn page(db: &Db, after: Uuid, limit: i64, at: outbox::Position) -> Result<Vec<EventDocument>, DbErr> {
     let statement = format!("{DOCUMENTS} WHERE event.id > $1 ORDER BY event.id LIMIT $2");
     let rows = Row::find_by_statement(sql!(statement, after, limit)).all(db.pool()).await?;
-    Ok(rows.into_iter().map(document).collect())
+    Ok(rows.into_iter().map(|row| document(row, at)).collect())
 }
 
-fn document(row: Row) -> EventDocument {
+fn document(row: Row, at: outbox::Position) -> EventDocument {
     let day = crate::catalogue::local_date(row.starts_at, &row.time_zone);
     let state = match row.state {
         EventState::Draft => SaleState::Draft,
@@ -82,10 +78,7 @@ fn document(row: Row) -> EventDocument {
     };
     EventDocument {
         id: row.id.0,
-        position: Position {
-            xid: row.xid.and_then(|xid| xid.parse().ok()).unwrap_or_default(),
-            id: row.row_id.unwrap_or_default(),
-        },
+        position: Position { xid: at.xid, id: at.id },
         organization: row.organization_id,
         title: row.title,
         description: row.description.unwrap_or_default(),

@@ -78,14 +78,17 @@ impl Indexer {
         let here = outbox::cluster(self.discovery.db.pool()).await?;
         let cursor = index.cursor()?.and_then(|text| serde_json::from_str::<Cursor>(&text).ok());
         let Some(cursor) = cursor.filter(|cursor| cursor.cluster == here) else { return self.start_over().await };
-        // Rows are only removed long after all have read them; a cursor from before the oldest has missed some.
         let rows = outbox::read_after(self.discovery.db.pool(), cursor.position, ROWS_A_PASS).await?;
+        if outbox::removed(self.discovery.db.pool()).await? > cursor.position {
+            tracing::info!("outbox rows were removed that the search index has not read, it is built anew");
+            return self.start_over().await;
+        }
         let Some(last) = rows.last().map(|row| row.position) else {
             let behind = outbox::waiting_behind(self.discovery.db.pool(), cursor.position).await?;
             return Ok(if behind { Pass::Behind } else { Pass::Idle });
         };
         let events = self.concerned(&rows).await?;
-        let documents = document::of(&self.discovery.db, events).await?;
+        let documents = document::of(&self.discovery.db, events, last).await?;
         let saved = serde_json::to_string(&Cursor { cluster: here, position: last })?;
         let mut writer = match self.writer.take() {
             Some((generation, writer)) if generation == index.generation() => writer,
@@ -159,7 +162,7 @@ pub(super) async fn rebuild(db: &Db, root: &Path) -> Result<(), IndexError> {
     let mut writer = index.writer()?;
     let mut after = Uuid::nil();
     loop {
-        let documents = document::page(db, after, EVENTS_A_PAGE).await?;
+        let documents = document::page(db, after, EVENTS_A_PAGE, position).await?;
         let Some(last) = documents.last().map(|document| document.id) else { break };
         after = last;
         writer = tokio::task::spawn_blocking(move || {

@@ -10,6 +10,7 @@ mod counters;
 mod holds;
 mod lanes;
 mod late;
+mod retention;
 mod rules;
 mod shift;
 mod stock;
@@ -20,6 +21,7 @@ pub use counters::TIERS;
 pub use holds::{HoldEvent, InvalidTransition, LockedHold, ReleaseError, lock, next, step};
 pub use lanes::{LaneError, Lanes};
 pub use late::{Gone, sell_late};
+pub use retention::{HOLDS_KEPT, KEYS_KEPT, Swept};
 pub use rules::{Conflict, Granted, HoldRequest, NewHold, Outcome, Refusal, SeatRow};
 pub use shift::{Items, NotAllHeld, Shift, shift};
 pub use stock::{
@@ -173,6 +175,16 @@ impl Inventory {
         let ended = deltas.is_some();
         self.publish(deltas.unwrap_or_default());
         Ok(ended)
+    }
+
+    /// Removes some keys of holds that are older than `kept`, which is never less than `KEYS_KEPT` outside of tests.
+    pub async fn forget_keys(&self, kept: chrono::Duration) -> Result<Swept, DbErr> {
+        retention::forget_keys(&self.db, kept).await
+    }
+
+    /// Removes some holds that ended without a booking more than `kept` ago.
+    pub async fn forget_holds(&self, kept: chrono::Duration) -> Result<Swept, DbErr> {
+        retention::forget_holds(&self.db, kept).await
     }
 
     /// Tells everyone of a committed change.

@@ -88,7 +88,7 @@ async fn handle(db: &Db, consumer: &dyn Consumer, rows: &[Row], after: Position)
     Ok(())
 }
 
-fn cause(error: CommitError) -> DbErr {
+pub(super) fn cause(error: CommitError) -> DbErr {
     match error {
         CommitError::RolledBack(cause) | CommitError::Unknown(cause) => cause,
     }
@@ -149,6 +149,7 @@ async fn start_over(db: &Db, here: &Cluster) -> Result<(), DbErr> {
         .rows_affected();
     if stale > 0 {
         transaction.execute_raw(sql!("UPDATE outbox SET xid = pg_current_xact_id()")).await?;
+        transaction.execute_raw(sql!("UPDATE outbox_removed SET xid = '0', id = 0")).await?;
     }
     transaction.commit().await.map_err(cause)
 }

@@ -8,11 +8,13 @@ mod consumer;
 mod feed;
 mod lag;
 mod relay;
+mod retention;
 
 pub use consumer::{Consumer, Progress, consume};
 pub use feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
 pub use lag::{watch, watch_all};
 pub use relay::Relay;
+pub use retention::{forget_some, removed};
 
 use parterre_entity::EventId;
 use sea_orm::{ConnectionTrait, DbErr};

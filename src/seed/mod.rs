@@ -17,7 +17,7 @@ use parterre_schema::scalars::{CurrencyCode, DateTime as Instant, Decimal, TimeZ
 use parterre_schema::{
     CreateEventInput, CreatePerformerInput, CreateVenueInput, InventoryMode, Kind, TierInput, ZonePriceInput, node_id,
 };
-use sources::{Act, Place};
+pub(crate) use sources::{Act, Entry, Place, plan};
 
 /// Whose the demo events are.
 const ORGANIZATION: &str = "Parterre Demo";
@@ -26,6 +26,9 @@ const THEATRE: &str = "An Evening at the Theatre";
 const ANCHOR: &str = "Doors Open in an Hour";
 /// Events for search.
 const EVENTS: usize = 2_000;
+/// Places and acts of those.
+const PLACES: usize = 250;
+const ACTS: usize = 700;
 /// Made at a time.
 const AT_ONCE: usize = 8;
 
@@ -211,7 +214,7 @@ impl Seeding<'_> {
     }
 
     async fn events_for_search(&self) -> anyhow::Result<()> {
-        let plan = sources::plan(EVENTS)?;
+        let plan = sources::plan(EVENTS, (PLACES, ACTS))?;
         let venues = self.all(&plan.places, |place| self.venue(place)).await?;
         let performers = self.all(&plan.acts, |act| self.performer(act)).await?;
         let made = futures_util::stream::iter(plan.events.iter().map(|entry| {

@@ -16,12 +16,12 @@ const TITLES: &str = include_str!("data/titles.csv");
 
 /// A venue to be.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) name: String,
-    pub(super) city: String,
-    pub(super) country: String,
-    pub(super) time_zone: String,
-    pub(super) at: (f64, f64),
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) city: String,
+    pub(crate) country: String,
+    pub(crate) time_zone: String,
+    pub(crate) at: (f64, f64),
 }
 
 impl Place {
@@ -32,45 +32,42 @@ impl Place {
 
 /// A performer to be.
 #[derive(Clone, Debug)]
-pub(super) struct Act {
-    pub(super) name: String,
+pub(crate) struct Act {
+    pub(crate) name: String,
     pub(super) genre: Option<String>,
     well_known: bool,
 }
 
 /// An event to be; `place` and `act` are indexes.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) title: String,
-    pub(super) description: String,
-    pub(super) category: &'static str,
-    pub(super) place: usize,
-    pub(super) act: usize,
-    pub(super) days: i64,
+pub(crate) struct Entry {
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) category: &'static str,
+    pub(crate) place: usize,
+    pub(crate) act: usize,
+    pub(crate) days: i64,
     pub(super) hour: i64,
-    pub(super) on_sale_days: i64,
-    pub(super) price: String,
-    pub(super) currency: &'static str,
-    pub(super) capacity: i32,
-    pub(super) popularity: f64,
+    pub(crate) on_sale_days: i64,
+    pub(crate) price: String,
+    pub(crate) currency: &'static str,
+    pub(crate) capacity: i32,
+    pub(crate) popularity: f64,
 }
 
 /// Everything for search.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) places: Vec<Place>,
-    pub(super) acts: Vec<Act>,
-    pub(super) events: Vec<Entry>,
+pub(crate) struct Plan {
+    pub(crate) places: Vec<Place>,
+    pub(crate) acts: Vec<Act>,
+    pub(crate) events: Vec<Entry>,
 }
 
-const PLACES: usize = 250;
-const ACTS: usize = 700;
-
-/// A catalogue of so many events.
-pub(super) fn plan(count: usize) -> anyhow::Result<Plan> {
+/// A catalogue of so many events, at so many places at the most, with so many acts.
+pub(crate) fn plan(count: usize, (place_count, act_count): (usize, usize)) -> anyhow::Result<Plan> {
     let mut random = StdRng::seed_from_u64(20_261_130);
-    let places = places(&mut random)?;
-    let acts = acts(&mut random)?;
+    let places = places(&mut random, place_count)?;
+    let acts = acts(&mut random, act_count)?;
     let shows = rows(TITLES)?;
     let mut seen = HashSet::new();
     let mut events = Vec::with_capacity(count);
@@ -90,7 +87,7 @@ fn rows(text: &str) -> anyhow::Result<Vec<csv::StringRecord>> {
         .collect()
 }
 
-fn places(random: &mut StdRng) -> anyhow::Result<Vec<Place>> {
+fn places(random: &mut StdRng, count: usize) -> anyhow::Result<Vec<Place>> {
     let all = rows(VENUES)?;
     let mut names = HashSet::new();
     let usable = all.iter().filter_map(|row| {
@@ -105,10 +102,10 @@ fn places(random: &mut StdRng) -> anyhow::Result<Vec<Place>> {
         (short && names.insert(place.name.clone())).then_some(place)
     });
     let usable: Vec<Place> = usable.collect();
-    Ok(usable.choose_multiple(random, PLACES).cloned().collect())
+    Ok(usable.choose_multiple(random, count).cloned().collect())
 }
 
-fn acts(random: &mut StdRng) -> anyhow::Result<Vec<Act>> {
+fn acts(random: &mut StdRng, count: usize) -> anyhow::Result<Vec<Act>> {
     let known = rows(WELL_KNOWN)?;
     let mut acts: Vec<Act> = known
         .iter()
@@ -126,7 +123,7 @@ fn acts(random: &mut StdRng) -> anyhow::Result<Vec<Act>> {
             names.insert(name.clone()).then_some(Act { name, genre, well_known: false })
         })
         .collect();
-    acts.extend(rest.choose_multiple(random, ACTS).cloned());
+    acts.extend(rest.choose_multiple(random, count).cloned());
     Ok(acts)
 }
 
@@ -178,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_same_files_give_the_same_catalogue() {
-        let (one, two) = (plan(300).unwrap(), plan(300).unwrap());
+        let (one, two) = (plan(300, (250, 700)).unwrap(), plan(300, (250, 700)).unwrap());
         assert_eq!(one.events.len(), 300);
         let titles = |plan: &Plan| plan.events.iter().map(|event| event.title.clone()).collect::<Vec<_>>();
         assert_eq!(titles(&one), titles(&two));

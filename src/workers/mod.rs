@@ -6,6 +6,7 @@ use crate::auditor::Violation;
 use crate::booking::{Bookings, ReconcileError};
 use crate::db::Db;
 use crate::discovery::{Indexer, Pass};
+use crate::inventory::{HOLDS_KEPT, KEYS_KEPT};
 use crate::outbox::{Progress, consume};
 use crate::sql;
 use crate::wake::Wake;
@@ -98,10 +99,33 @@ pub fn start(app: &App) {
             Ok::<_, DbErr>(Next::Later)
         }
     });
+    start_forgetting(app);
     let catalogue = app.services.catalogue.clone();
     run(app, ("drafts", Duration::from_secs(30), Wake::default()), move || {
         let catalogue = catalogue.clone();
         async move { catalogue.finish_drafts().await.map(|_| Next::Later) }
+    });
+}
+
+/// What removes rows that are kept for a while only, a batch at a time.
+fn start_forgetting(app: &App) {
+    let (db, kept) = (app.db.clone(), chrono::Duration::minutes(i64::from(app.config.outbox_kept_minutes)));
+    run(app, ("outbox_retention", Duration::from_secs(20), Wake::default()), move || {
+        let db = db.clone();
+        async move {
+            crate::outbox::forget_some(&db, kept)
+                .await
+                .map(|passed| if passed > 0 { Next::Rested } else { Next::Later })
+        }
+    });
+    let inventory = Arc::clone(&app.services.inventory);
+    run(app, ("hold_retention", Duration::from_mins(1), Wake::default()), move || {
+        let inventory = Arc::clone(&inventory);
+        async move {
+            let keys = inventory.forget_keys(KEYS_KEPT).await?;
+            let holds = inventory.forget_holds(HOLDS_KEPT).await?;
+            Ok::<_, DbErr>(if keys.seen + holds.seen > 0 { Next::Rested } else { Next::Later })
+        }
     });
 }
 

@@ -1,0 +1,17 @@
+//! Retention: what is removed after a while, and how far that has come.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName, Debug)]
+pub(crate) struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager.get_connection().execute_unprepared(include_str!("m0005_retention.sql")).await.map(drop)
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        manager.get_connection().execute_unprepared("DROP TABLE hold_sweep, outbox_removed").await.map(drop)
+    }
+}

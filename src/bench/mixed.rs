@@ -1,0 +1,257 @@
+//! Everything at once for a while: people who hold seats and let them run out, people who hold and pay, readers of maps,
+//! and watchers. Each round is one sample, so that a long run shows what grows.
+
+use super::Options;
+use super::client::{Answer, Connection, Subscriber, get, post};
+use super::holds::{hold, scattered};
+use super::load::{Asks, Pace, load};
+use super::report::{Latency, Report, rate};
+use super::world::{Arena, ROWS, World};
+use crate::auth::{Person, issue};
+use crate::config::Config;
+use crate::db::Db;
+use crate::sql;
+use anyhow::{Context as _, ensure};
+use sea_orm::FromQueryResult as _;
+use serde_json::{Value, json};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+const EVENTS: usize = 20;
+const HOLDS_A_SECOND: f64 = 500.0;
+/// Seconds that a hold lives: most of a round's run out within it.
+const HOLD_SECONDS: u32 = 10;
+const PAID_A_SECOND: f64 = 100.0;
+/// Tabs of those who pay: each waits for its payment.
+const PAYERS: u32 = 32;
+const READS_A_SECOND: f64 = 1_000.0;
+const WATCHERS: usize = 500;
+/// The shortest sample: with the usual three rounds, a minute.
+const ROUND_MIN: Duration = Duration::from_secs(20);
+
+/// Holds, scattered over all seats of all events, again from the start after the last.
+struct Buyers {
+    config: Config,
+    events: Vec<Arena>,
+    from: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Buyers {
+    /// The next buyer, and their request.
+    fn next(&self) -> Option<(String, Vec<u8>)> {
+        let n = self.from.fetch_add(1, Ordering::Relaxed);
+        let all = self.events.first()?.pairs() * u64::try_from(self.events.len()).ok()?;
+        let (arena, seats) = scattered(&self.events, n % all)?;
+        let buyer = format!("buyer-{n}");
+        let request = hold(&self.config, &arena.event, &buyer, &seats);
+        Some((buyer, request))
+    }
+}
+
+impl Asks for Buyers {
+    fn request(&self, _: u64) -> Option<Vec<u8>> {
+        self.next().map(|(_, request)| request)
+    }
+
+    fn is_right(&self, answer: &Answer<'_>) -> bool {
+        if answer.contains("SEATS_UNAVAILABLE") {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+        answer.contains("\"userErrors\":[]")
+    }
+}
+
+pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
+    let world = World::new().await?;
+    let rules = json!({ "holdSeconds": HOLD_SECONDS });
+    let first = world.arena(options.share(ROWS)).await?;
+    let mut events = Vec::new();
+    for _ in 0..EVENTS {
+        events.push(world.event_in(first.clone(), rules.clone()).await?);
+    }
+    let stop = CancellationToken::new();
+    let told = Arc::new(AtomicU64::new(0));
+    let mut beside = tokio::task::JoinSet::new();
+    for n in 0..options.share(WATCHERS) {
+        let event = events.get(n % events.len()).context("no event")?.event.clone();
+        let octet = u8::try_from(n / 250)?;
+        beside.spawn(watch(
+            (IpAddr::V4(Ipv4Addr::new(127, 0, 1, octet + 1)), world.server),
+            event,
+            Arc::clone(&told),
+            stop.clone(),
+        ));
+    }
+    let buyers = Arc::new(Buyers {
+        config: world.config(),
+        events: events.clone(),
+        from: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
+    });
+    let paid = Arc::new(Mutex::new(Latency::new()));
+    for _ in 0..PAYERS {
+        beside.spawn(pay(world.server, Arc::clone(&buyers), Arc::clone(&paid), stop.clone()));
+    }
+
+    let mut report = Report::new("mixed", "ms, p95 of holds");
+    let mut latency = Latency::new();
+    let begun = Instant::now();
+    let lasting = options.round().max(ROUND_MIN);
+    for round in 0..options.rounds {
+        let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
+        let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));
+        let (holds, reads) = tokio::try_join!(holds, reads)?;
+        ensure!(holds.wrong == 0, "{} answers to holds were wrong", holds.wrong);
+        ensure!(reads.wrong == 0, "{} maps were wrong", reads.wrong);
+        report.rounds.push(holds.latency.ms(0.95));
+        report.notes.push(format!(
+            "{:>5.0} s: holds p50 {:.1}, p95 {:.1}, p99 {:.1} ms; maps p95 {:.1} ms; {}",
+            begun.elapsed().as_secs_f64(),
+            holds.latency.ms(0.5),
+            holds.latency.ms(0.95),
+            holds.latency.ms(0.99),
+            reads.latency.ms(0.95),
+            world.size().await?
+        ));
+        latency.add(&holds.latency);
+        if let Some(stopped) = beside.try_join_next() {
+            stopped?.with_context(|| format!("something beside the holds ended in round {round}"))?;
+        }
+    }
+    let took = begun.elapsed();
+    stop.cancel();
+    while let Some(ended) = beside.join_next().await {
+        ended??;
+    }
+    let paid = paid.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    report.notes.push(format!(
+        "{:.0} holds/s, {} of all refused since taken; {:.0} bookings/s confirmed, checkout p95 {:.1} ms; {:.0} holds expired; {:.0} messages/s to {} watchers",
+        rate(latency.count(), took),
+        buyers.refused.load(Ordering::Relaxed),
+        rate(paid.count(), took),
+        paid.ms(0.95),
+        world.metric("parterre_holds_expired_total").await?,
+        rate(told.load(Ordering::Relaxed), took),
+        options.share(WATCHERS)
+    ));
+    report.latency = Some(latency);
+    report.broken = world.broken().await?;
+    world.end().await?;
+    Ok(vec![report])
+}
+
+/// Holds and pays by the clock, and counts what was confirmed and how long paying took.
+async fn pay(
+    server: std::net::SocketAddr,
+    buyers: Arc<Buyers>,
+    paid: Arc<Mutex<Latency>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut connection = Connection::open(server).await?;
+    let every = Duration::from_secs_f64(f64::from(PAYERS) / PAID_A_SECOND);
+    let mut clock = tokio::time::interval(every);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = clock.tick() => {}
+        }
+        let (buyer, request) = buyers.next().context("no seats")?;
+        let answer: Value = serde_json::from_slice(connection.send(&request).await?.body)?;
+        let Some(hold) = answer.pointer("/data/holdSeats/hold/id").and_then(Value::as_str) else { continue };
+        let token = issue(&buyers.config, &Person::buyer(buyer), Duration::from_hours(1))?;
+        let body = json!({
+            "query": "mutation($input: CheckoutInput!) { checkout(input: $input) { booking { status } userErrors { code } } }",
+            "variables": { "input": { "holdId": hold, "idempotencyKey": "c", "paymentMethod": "pm_card_visa" } },
+        });
+        let asked = Instant::now();
+        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
+        ensure!(answer.contains("\"CONFIRMED\"") || answer.contains("\"PAYMENT_PENDING\""), "{}", answer.text());
+        if answer.contains("\"CONFIRMED\"") {
+            paid.lock().unwrap_or_else(PoisonError::into_inner).note(asked.elapsed());
+        }
+    }
+}
+
+/// Maps of all events, one after the other.
+struct Reads {
+    paths: Vec<Vec<u8>>,
+}
+
+impl Reads {
+    fn of(events: &[Arena]) -> Arc<Self> {
+        let path = |arena: &Arena| get(&format!("/events/{}/seat-map", arena.event), "Accept-Encoding: gzip\r\n");
+        Arc::new(Self { paths: events.iter().map(path).collect() })
+    }
+}
+
+impl Asks for Reads {
+    fn request(&self, n: u64) -> Option<Vec<u8>> {
+        self.paths.get(usize::try_from(n).ok()? % self.paths.len()).cloned()
+    }
+
+    fn is_right(&self, answer: &Answer<'_>) -> bool {
+        answer.status == 200
+    }
+}
+
+/// Watches a map until the end, and counts messages.
+async fn watch(
+    (from, to): (IpAddr, std::net::SocketAddr),
+    event: String,
+    told: Arc<AtomicU64>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut subscriber = Subscriber::open(from, to).await?;
+    let subscribe = json!({ "id": "1", "type": "subscribe", "payload": {
+        "query": "subscription($id: ID!) { seatMapChanged(eventId: $id) {
+            __typename ... on SeatMapSnapshot { version } ... on SeatMapDelta { version changes { seatId status } } } }",
+        "variables": { "id": event },
+    }});
+    subscriber.say(&subscribe.to_string()).await?;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            message = subscriber.next() => drop(message?),
+        }
+        told.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl World {
+    /// What grows: memory of the server, the database, its outbox, and the share of dead rows in what is written most.
+    async fn size(&self) -> anyhow::Result<String> {
+        let tables = tables(&self.db).await?;
+        Ok(format!("{:.0} MB of memory, {tables}", self.memory_mb()))
+    }
+}
+
+async fn tables(db: &Db) -> anyhow::Result<String> {
+    #[derive(sea_orm::FromQueryResult)]
+    struct Sizes {
+        database_mb: f64,
+        seats_mb: f64,
+        outbox_mb: f64,
+        outbox_rows: i64,
+        dead: f64,
+    }
+    let sizes = Sizes::find_by_statement(sql!(
+        "SELECT pg_database_size(current_database()) / 1e6::float8 AS database_mb,
+                pg_total_relation_size('event_seat') / 1e6::float8 AS seats_mb,
+                pg_total_relation_size('outbox') / 1e6::float8 AS outbox_mb,
+                (SELECT count(*) FROM outbox) AS outbox_rows,
+                coalesce((SELECT sum(n_dead_tup) / greatest(sum(n_live_tup), 1) FROM pg_stat_user_tables
+                          WHERE relname IN ('event_seat', 'hold', 'hold_item', 'event_counter')), 0)::float8 AS dead"
+    ))
+    .one(db.pool())
+    .await?
+    .context("no sizes")?;
+    Ok(format!(
+        "database {:.0} MB, seats {:.0} MB, outbox {:.0} MB of {} rows, {:.2} dead rows a live one",
+        sizes.database_mb, sizes.seats_mb, sizes.outbox_mb, sizes.outbox_rows, sizes.dead
+    ))
+}
