@@ -3,12 +3,12 @@
 use crate::document::SaleState;
 use crate::index::SearchError;
 use crate::query::{Near, SaleStatus, Sort};
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{Column, ColumnValues, StrColumn};
-use tantivy::query::Query;
-use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader};
+use tantivy::query::{EnableScoring, Query, Scorer, Weight};
+use tantivy::{DocId, DocSet as _, Score, Searcher, SegmentOrdinal, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
 /// A hit's place in the order: the sort key, ascending, then the event.
@@ -67,15 +67,28 @@ pub(crate) struct Spec {
     pub(crate) limit: usize,
     pub(crate) now: i64,
     pub(crate) statuses: Vec<SaleStatus>,
+    pub(crate) hides_drafts: bool,
     pub(crate) has_text: bool,
     pub(crate) facets: bool,
 }
 
-pub(crate) fn collect(searcher: &Searcher, query: &dyn Query, spec: Spec) -> Result<Hits, SearchError> {
-    Ok(searcher.search(query, &Pass(Arc::new(spec)))?)
+/// Collects what matches. Its score is the sum of what it has of `scores`, looked up for those that count only: a query that
+/// scores would do so for every match of every clause.
+pub(crate) fn collect(
+    searcher: &Searcher,
+    query: &dyn Query,
+    scores: &[Box<dyn Query>],
+    spec: Spec,
+) -> Result<Hits, SearchError> {
+    let scoring = EnableScoring::enabled_from_searcher(searcher);
+    let weights = scores.iter().map(|query| query.weight(scoring)).collect::<Result<Vec<_>, _>>()?;
+    Ok(searcher.search(query, &Pass { spec: Arc::new(spec), weights })?)
 }
 
-struct Pass(Arc<Spec>);
+struct Pass {
+    spec: Arc<Spec>,
+    weights: Vec<Box<dyn Weight>>,
+}
 
 impl Collector for Pass {
     type Fruit = Hits;
@@ -84,13 +97,24 @@ impl Collector for Pass {
     fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<Segment> {
         let fast = segment.fast_fields();
         let facet = |name: &str| -> tantivy::Result<Option<FacetColumn>> {
-            if !self.0.facets {
+            if !self.spec.facets {
                 return Ok(None);
             }
-            Ok(fast.str(name)?.map(|column| FacetColumn { column, counts: HashMap::new() }))
+            Ok(fast.str(name)?.map(|column| FacetColumn { counts: vec![0; column.num_terms()], column }))
         };
+        let mut scorers = Vec::with_capacity(self.weights.len());
+        for weight in &self.weights {
+            let scorer = weight.scorer(segment, 1.0)?;
+            if scorer.doc() != TERMINATED {
+                scorers.push(scorer);
+            }
+        }
         Ok(Segment {
-            spec: Arc::clone(&self.0),
+            spec: Arc::clone(&self.spec),
+            scorers,
+            shows: SaleStatus::ALL.map(|status| {
+                self.spec.statuses.contains(&status) && !(status == SaleStatus::Draft && self.spec.hides_drafts)
+            }),
             id_high: fast.u64("id_high")?.first_or_default_col(0),
             id_low: fast.u64("id_low")?.first_or_default_col(0),
             starts_at: fast.i64("starts_at")?.first_or_default_col(0),
@@ -117,7 +141,7 @@ impl Collector for Pass {
     }
 
     fn requires_scoring(&self) -> bool {
-        self.0.has_text
+        false
     }
 
     fn merge_fruits(&self, segments: Vec<tantivy::Result<Harvest>>) -> tantivy::Result<Hits> {
@@ -144,19 +168,24 @@ impl Collector for Pass {
             }
         }
         all.hits.sort_by_key(|hit| hit.cursor);
-        all.has_more = all.hits.len() > self.0.limit;
-        all.hits.truncate(self.0.limit);
+        all.has_more = all.hits.len() > self.spec.limit;
+        all.hits.truncate(self.spec.limit);
         Ok(all)
     }
 }
 
+/// Counts by the number of a value.
 struct FacetColumn {
     column: StrColumn,
-    counts: HashMap<u64, u64>,
+    counts: Vec<u64>,
 }
 
 struct Segment {
     spec: Arc<Spec>,
+    /// Those that have something in this segment.
+    scorers: Vec<Box<dyn Scorer>>,
+    /// By the place of a status in `SaleStatus::ALL`.
+    shows: [bool; 7],
     id_high: Arc<dyn ColumnValues<u64>>,
     id_low: Arc<dyn ColumnValues<u64>>,
     starts_at: Arc<dyn ColumnValues<i64>>,
@@ -209,9 +238,9 @@ pub(crate) struct Harvest {
 impl SegmentCollector for Segment {
     type Fruit = tantivy::Result<Harvest>;
 
-    fn collect(&mut self, doc: DocId, score: Score) {
+    fn collect(&mut self, doc: DocId, _: Score) {
         let status = self.status(doc);
-        if !self.spec.statuses.contains(&status) {
+        if !self.shows.get(status.place()).is_some_and(|shows| *shows) {
             return;
         }
         let metres = match self.spec.near {
@@ -226,23 +255,30 @@ impl SegmentCollector for Segment {
             *self.sale_status.entry(status).or_default() += 1;
             for facet in self.facets.iter_mut().flatten() {
                 for ord in facet.column.term_ords(doc) {
-                    *facet.counts.entry(ord).or_default() += 1;
+                    if let Some(count) = usize::try_from(ord).ok().and_then(|ord| facet.counts.get_mut(ord)) {
+                        *count += 1;
+                    }
                 }
             }
         }
+        let score = self.score(doc);
         let key = match self.spec.sort {
             Sort::Relevance => relevance_key(score, self.popularity.get_val(doc), self.spec.has_text),
             Sort::Date => self.starts_at.get_val(doc),
             Sort::Price => self.price_min.get_val(doc),
             Sort::Distance => whole(metres),
         };
+        // One more than the page, to know whether there are more.
+        let is_full = self.page.len() > self.spec.limit;
+        if is_full && self.page.peek().is_some_and(|worst| key > worst.0.cursor.key) {
+            return;
+        }
         let id = Uuid::from_u64_pair(self.id_high.get_val(doc), self.id_low.get_val(doc));
         let hit = Hit { cursor: Cursor { key, id }, score };
         if self.spec.after.is_some_and(|after| hit.cursor <= after) {
             return;
         }
-        // One more than the page, to know whether there are more.
-        if self.page.len() <= self.spec.limit {
+        if !is_full {
             self.page.push(Ranked(hit));
         } else if self.page.peek().is_some_and(|worst| hit.cursor < worst.0.cursor) {
             self.page.pop();
@@ -255,7 +291,7 @@ impl SegmentCollector for Segment {
         for (into, facet) in facets.iter_mut().zip(self.facets) {
             let Some(facet) = facet else { continue };
             let mut value = String::new();
-            for (ord, count) in facet.counts {
+            for (ord, count) in (0_u64..).zip(facet.counts).filter(|(_, count)| *count > 0) {
                 value.clear();
                 if facet.column.ord_to_str(ord, &mut value)? {
                     into.insert(value.clone(), count);
@@ -272,6 +308,20 @@ impl SegmentCollector for Segment {
 }
 
 impl Segment {
+    /// What a match is worth. Matches come in ascending order, as scorers need them.
+    fn score(&mut self, doc: DocId) -> Score {
+        let mut score = 0.0;
+        for scorer in &mut self.scorers {
+            if scorer.doc() < doc {
+                scorer.seek(doc);
+            }
+            if scorer.doc() == doc {
+                score += scorer.score();
+            }
+        }
+        score
+    }
+
     fn status(&self, doc: DocId) -> SaleStatus {
         let state = self.state.get_val(doc);
         let now = self.spec.now;

@@ -37,7 +37,7 @@ impl SaleState {
 }
 
 /// An event as it is indexed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventDocument {
     /// The event.
     pub id: Uuid,
@@ -87,4 +87,12 @@ pub struct EventDocument {
     pub place: Option<(f64, f64)>,
     /// Larger is more wanted.
     pub popularity: f64,
+}
+
+impl EventDocument {
+    /// Whether another one differs in nothing but its position.
+    #[must_use]
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        Self { position: other.position, ..self.clone() } == *other
+    }
 }

@@ -32,6 +32,7 @@ pub enum SearchError {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub(crate) id: Field,
+    pub(crate) any: Field,
     pub(crate) all: Field,
     pub(crate) title: Field,
     pub(crate) performers: Field,
@@ -70,9 +71,18 @@ fn schema() -> (Schema, Fields) {
             TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
         TextOptions::default().set_indexing_options(indexing)
     };
+    // Only whether a word is there: its worth is told by where it is.
+    let presence = || {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("words")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::Basic);
+        TextOptions::default().set_indexing_options(indexing)
+    };
     let fields = Fields {
         id: schema.add_text_field("id", STRING | STORED),
-        all: schema.add_text_field("all", text()),
+        any: schema.add_text_field("any", presence()),
+        all: schema.add_text_field("all", presence()),
         title: schema.add_text_field("title", text()),
         performers: schema.add_text_field("performers", text()),
         venue: schema.add_text_field("venue", text()),
@@ -265,12 +275,15 @@ impl Writer {
         let category = event.category.as_deref().unwrap_or_default();
         let mut doc = TantivyDocument::default();
         doc.add_text(f.id, id);
-        doc.add_text(f.all, join(&[&event.title, &performers, &event.venue, &event.city, category]));
+        let all = join(&[&event.title, &performers, &event.venue, &event.city, category]);
+        let description = join(&[&event.description]);
+        doc.add_text(f.any, format!("{all} {description}"));
+        doc.add_text(f.all, all);
         doc.add_text(f.title, join(&[&event.title]));
         doc.add_text(f.performers, join(&[&performers]));
         doc.add_text(f.venue, join(&[&event.venue]));
         doc.add_text(f.city_words, join(&[&event.city]));
-        doc.add_text(f.description, join(&[&event.description]));
+        doc.add_text(f.description, description);
         doc.add_text(f.organization, event.organization.simple().to_string());
         doc.add_text(f.city, &event.city);
         doc.add_text(f.country, &event.country_code);

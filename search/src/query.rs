@@ -35,6 +35,19 @@ impl SaleStatus {
     pub const ALL: [Self; 7] =
         [Self::Cancelled, Self::Draft, Self::Ended, Self::Paused, Self::Scheduled, Self::SoldOut, Self::OnSale];
 
+    /// Its place among all.
+    pub(crate) const fn place(self) -> usize {
+        match self {
+            Self::Cancelled => 0,
+            Self::Draft => 1,
+            Self::Ended => 2,
+            Self::Paused => 3,
+            Self::Scheduled => 4,
+            Self::SoldOut => 5,
+            Self::OnSale => 6,
+        }
+    }
+
     /// What people see without a filter.
     pub const SHOWN: [Self; 4] = [Self::Paused, Self::Scheduled, Self::SoldOut, Self::OnSale];
 }
@@ -102,7 +115,80 @@ pub struct Request {
     pub facets: bool,
 }
 
+/// Where typos are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Typos {
+    /// Every word is there as typed.
+    Nowhere,
+    /// In words that no event has.
+    InUnknown,
+    /// In every word: a typo may have made another word that exists.
+    Everywhere,
+}
+
+/// A word that is looked for.
+struct Word {
+    text: String,
+    is_known: bool,
+    is_last: bool,
+}
+
+/// Words of a text that are looked for; more say nothing more.
+const WORDS_MAX: usize = 12;
+
+/// Looks for what was typed, and only if that finds nothing for what may have been meant: most people type right, and a
+/// word with its variants costs many times the word.
 pub(crate) fn run(searcher: &Searcher, fields: Fields, request: &Request) -> Result<Hits, SearchError> {
+    let words = looked_for(searcher, fields, &request.text)?;
+    let first = if words.iter().all(|word| word.is_known) { Typos::Nowhere } else { Typos::InUnknown };
+    let hits = pass(searcher, fields, request, &words, first)?;
+    if hits.total > 0 || words.is_empty() {
+        return Ok(hits);
+    }
+    pass(searcher, fields, request, &words, Typos::Everywhere)
+}
+
+fn looked_for(searcher: &Searcher, fields: Fields, text: &str) -> Result<Vec<Word>, SearchError> {
+    let mut words = words(text);
+    words.truncate(WORDS_MAX);
+    let count = words.len();
+    let word = |(at, text): (usize, String)| {
+        let is_known = searcher.doc_freq(&Term::from_field_text(fields.any, &text))? > 0;
+        Ok(Word { text, is_known, is_last: at + 1 == count })
+    };
+    words.into_iter().enumerate().map(word).collect()
+}
+
+fn pass(
+    searcher: &Searcher,
+    fields: Fields,
+    request: &Request,
+    words: &[Word],
+    typos: Typos,
+) -> Result<Hits, SearchError> {
+    let (mut must, mut scores) = (Vec::new(), Vec::new());
+    for word in words {
+        let is_tolerant = match typos {
+            Typos::Nowhere => false,
+            Typos::InUnknown => !word.is_known,
+            Typos::Everywhere => true,
+        };
+        let variants = variants(fields, word, is_tolerant);
+        let mut any = vec![(Occur::Should, exact(fields.any, &word.text))];
+        any.extend(variants.iter().map(|variant| (Occur::Should, variant.box_clone())));
+        must.push((
+            Occur::Must,
+            if any.len() == 1 { exact(fields.any, &word.text) } else { Box::new(BooleanQuery::new(any)) },
+        ));
+        if request.sort == Sort::Relevance {
+            scores.extend(weighted(fields, &word.text));
+            scores.extend(variants);
+        }
+    }
+    must.extend(filters(fields, request));
+    if must.is_empty() {
+        must.push((Occur::Must, Box::new(AllQuery)));
+    }
     let spec = Spec {
         sort: request.sort,
         near: request.filter.near,
@@ -110,25 +196,16 @@ pub(crate) fn run(searcher: &Searcher, fields: Fields, request: &Request) -> Res
         limit: request.limit,
         now: request.now,
         statuses: request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec()),
-        has_text: !words(&request.text).is_empty(),
+        hides_drafts: request.drafts_of.is_none(),
+        has_text: !words.is_empty(),
         facets: request.facets,
     };
-    collect(searcher, &*tree(fields, request), spec)
+    collect(searcher, &BooleanQuery::new(must), &scores, spec)
 }
 
-/// Words of a text that are looked for; more say nothing more.
-const WORDS_MAX: usize = 12;
-
-fn tree(fields: Fields, request: &Request) -> Box<dyn Query> {
+/// What must hold besides the text.
+fn filters(fields: Fields, request: &Request) -> Vec<(Occur, Box<dyn Query>)> {
     let mut must: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-    let looked_for = words(&request.text);
-    let count = looked_for.len().min(WORDS_MAX);
-    for (index, word) in looked_for.into_iter().take(WORDS_MAX).enumerate() {
-        must.push((Occur::Must, word_query(fields, &word, index + 1 == count)));
-    }
-    if must.is_empty() {
-        must.push((Occur::Must, Box::new(AllQuery)));
-    }
     let filter = &request.filter;
     let lists = [
         (fields.city, &filter.cities),
@@ -138,47 +215,41 @@ fn tree(fields: Fields, request: &Request) -> Box<dyn Query> {
         (fields.performer_ids, &filter.performer_ids),
     ];
     for (field, values) in lists {
-        if !values.is_empty() {
-            let terms = values.iter().map(|value| Term::from_field_text(field, value));
-            must.push((Occur::Must, silent(Box::new(TermSetQuery::new(terms)))));
+        match values.as_slice() {
+            [] => {}
+            [value] => must.push((Occur::Must, exact(field, value))),
+            values => {
+                let terms = values.iter().map(|value| Term::from_field_text(field, value));
+                must.push((Occur::Must, Box::new(TermSetQuery::new(terms))));
+            }
         }
     }
     if let Some(currency) = &filter.currency {
-        must.push((Occur::Must, silent(exact(fields.currency, currency))));
+        must.push((Occur::Must, exact(fields.currency, currency)));
     }
     must.extend(range(fields.local_day, filter.day_from, filter.day_to));
     // Something in the event costs at least the minimum, something at most the maximum.
     must.extend(range(fields.price_max, filter.price_min, None));
     must.extend(range(fields.price_min, None, filter.price_max));
-    must.push((Occur::Must, silent(visible(fields, request.drafts_of))));
-    Box::new(BooleanQuery::new(must))
+    if let Some(organization) = request.drafts_of {
+        must.push((Occur::Must, visible_to(fields, organization)));
+    }
+    must
 }
 
-/// Everything but drafts; of those, only the organization's own.
-fn visible(fields: Fields, drafts_of: Option<uuid::Uuid>) -> Box<dyn Query> {
+/// Everything but the drafts of others.
+fn visible_to(fields: Fields, organization: uuid::Uuid) -> Box<dyn Query> {
     let is_draft = || -> Box<dyn Query> {
         Box::new(TermQuery::new(Term::from_field_u64(fields.state, 0), IndexRecordOption::Basic))
     };
-    let public: Box<dyn Query> =
-        Box::new(BooleanQuery::new(vec![(Occur::Must, Box::new(AllQuery)), (Occur::MustNot, is_draft())]));
-    match drafts_of {
-        None => public,
-        Some(organization) => {
-            let own = exact(fields.organization, &organization.simple().to_string());
-            let own_drafts: Box<dyn Query> =
-                Box::new(BooleanQuery::new(vec![(Occur::Must, is_draft()), (Occur::Must, own)]));
-            Box::new(BooleanQuery::new(vec![(Occur::Should, public), (Occur::Should, own_drafts)]))
-        }
-    }
+    let public = BooleanQuery::new(vec![(Occur::Must, Box::new(AllQuery)), (Occur::MustNot, is_draft())]);
+    let own = exact(fields.organization, &organization.simple().to_string());
+    let own_drafts = BooleanQuery::new(vec![(Occur::Must, is_draft()), (Occur::Must, own)]);
+    Box::new(BooleanQuery::new(vec![(Occur::Should, Box::new(public)), (Occur::Should, Box::new(own_drafts))]))
 }
 
 fn exact(field: Field, text: &str) -> Box<dyn Query> {
     Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::Basic))
-}
-
-/// A clause that must hold and says nothing about relevance.
-fn silent(query: Box<dyn Query>) -> Box<dyn Query> {
-    Box::new(ConstScoreQuery::new(query, 0.0))
 }
 
 fn range(field: Field, from: Option<i64>, to: Option<i64>) -> Option<(Occur, Box<dyn Query>)> {
@@ -189,11 +260,11 @@ fn range(field: Field, from: Option<i64>, to: Option<i64>) -> Option<(Occur, Box
         value.map_or(Bound::Unbounded, |value| Bound::Included(Term::from_field_i64(field, value)))
     };
     let query: Box<dyn Query> = Box::new(RangeQuery::new(bound(from), bound(to)));
-    Some((Occur::Must, silent(query)))
+    Some((Occur::Must, query))
 }
 
-/// A word: as written in a field that matters, as the beginning of a word, or with a typo or two.
-fn word_query(fields: Fields, word: &str, is_last: bool) -> Box<dyn Query> {
+/// What a word is worth where it stands as typed.
+fn weighted(fields: Fields, word: &str) -> impl Iterator<Item = Box<dyn Query>> {
     let weights = [
         (fields.title, 3.0),
         (fields.performers, 3.0),
@@ -201,28 +272,33 @@ fn word_query(fields: Fields, word: &str, is_last: bool) -> Box<dyn Query> {
         (fields.city_words, 1.5),
         (fields.description, 0.3),
     ];
-    let mut any: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-    for (field, weight) in weights {
-        let query = Box::new(TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs));
-        any.push((Occur::Should, Box::new(BoostQuery::new(query, weight))));
+    weights
+        .map(|(field, weight)| -> Box<dyn Query> {
+            let query = Box::new(TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs));
+            Box::new(BoostQuery::new(query, weight))
+        })
+        .into_iter()
+}
+
+/// What a word may also stand for, each with its worth: the beginning of the word that is being typed, and words that
+/// differ by a typo or two.
+fn variants(fields: Fields, word: &Word, is_tolerant: bool) -> Vec<Box<dyn Query>> {
+    let all = || Term::from_field_text(fields.all, &word.text);
+    let worth =
+        |query: FuzzyTermQuery, worth| -> Box<dyn Query> { Box::new(ConstScoreQuery::new(Box::new(query), worth)) };
+    let length = word.text.chars().count();
+    let mut variants = Vec::new();
+    if word.is_last || (is_tolerant && length >= 2) {
+        variants.push(worth(FuzzyTermQuery::new_prefix(all(), 0, true), 0.8));
     }
-    let all = || Term::from_field_text(fields.all, word);
-    any.push((Occur::Should, exact(fields.all, word)));
-    let length = word.chars().count();
-    if length >= 2 || is_last {
-        let prefix = Box::new(FuzzyTermQuery::new_prefix(all(), 0, true));
-        any.push((Occur::Should, Box::new(ConstScoreQuery::new(prefix, 0.8))));
+    let typos = if is_tolerant { typos(&word.text, length) } else { 0 };
+    for distance in 1..=typos {
+        variants.push(worth(FuzzyTermQuery::new(all(), distance, true), 0.4));
     }
-    let typos = typos(word, length);
-    if typos > 0 {
-        let fuzzy = Box::new(FuzzyTermQuery::new(all(), typos, true));
-        any.push((Occur::Should, Box::new(ConstScoreQuery::new(fuzzy, 0.4))));
-        if is_last && length >= 5 {
-            let fuzzy = Box::new(FuzzyTermQuery::new_prefix(all(), 1, true));
-            any.push((Occur::Should, Box::new(ConstScoreQuery::new(fuzzy, 0.2))));
-        }
+    if typos > 0 && word.is_last && length >= 5 {
+        variants.push(worth(FuzzyTermQuery::new_prefix(all(), 1, true), 0.2));
     }
-    Box::new(BooleanQuery::new(any))
+    variants
 }
 
 /// How many typos a word may have: none in a short one or a number, two in a long one.

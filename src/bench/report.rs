@@ -88,7 +88,7 @@ impl Report {
         let (least, most) = (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0));
         println!("{:<24} {:>10.1} {} (min {least:.1}, max {most:.1})", self.scenario, self.median(), self.unit);
         if let (Some((name, anchor)), Some(ratio)) = (self.anchor, self.ratio()) {
-            println!("{:<24} {anchor:>10.1} {}, ratio {ratio:.2}", format!("  {name}"), self.unit);
+            println!("{:<24} {anchor:>10.1} {}, ratio {ratio:.3}", format!("  {name}"), self.unit);
         }
         if let Some(latency) = &self.latency {
             let of = |share| latency.ms(share);

@@ -32,6 +32,10 @@ impl Consumer for Issuer {
         "tickets"
     }
 
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Booking]
+    }
+
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
         let confirmed = |row: &&Row| row.topic == "booking" && row.says("to", "CONFIRMED");
         let mut bookings: Vec<Uuid> = rows.iter().filter(confirmed).filter_map(|row| row.subject).collect();

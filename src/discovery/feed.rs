@@ -2,13 +2,14 @@
 
 use super::{Discovery, document};
 use crate::db::{Db, Single};
-use crate::outbox::{self, Cluster, Position};
+use crate::outbox::{self, Cluster, Position, Topic};
 use crate::sql;
-use parterre_search::{Index, SearchError, Writer};
+use parterre_search::{EventDocument, Index, SearchError, Writer};
 use sea_orm::{DbErr, FromQueryResult};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// Why the index was not brought up to date.
@@ -52,57 +53,87 @@ pub enum Pass {
 #[derive(Debug)]
 pub struct Indexer {
     discovery: Discovery,
-    writer: Option<(String, Writer)>,
+    open: Option<Open>,
 }
 
-const ROWS_A_PASS: u32 = 1_000;
+/// An index that is being written.
+#[derive(Debug)]
+struct Open {
+    generation: String,
+    writer: Writer,
+    /// Read up to here, which is saved with the next commit.
+    read: Position,
+    committed: Instant,
+    /// What was written lately: most changes of seats leave their event's document as it is.
+    known: HashMap<Uuid, EventDocument>,
+}
+
+/// Rows looked at in a pass.
+const ROWS_A_PASS: u32 = 5_000;
+/// What an index reacts to. A sell-out comes with a change of seats.
+const TOPICS: [Topic; 4] = [Topic::Event, Topic::Seats, Topic::Venue, Topic::Performer];
+/// How long a position that no document came with may wait to be saved.
+const UNSAVED_MAX: Duration = Duration::from_secs(30);
+/// Documents remembered.
+const KNOWN_MAX: usize = 5_000;
 
 impl Indexer {
     /// For an index.
     #[must_use]
     pub const fn new(discovery: Discovery) -> Self {
-        Self { discovery, writer: None }
+        Self { discovery, open: None }
     }
 
     /// Up to where the index has read, if there is one.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
-        let cursor = self.discovery.index()?.cursor().ok()??;
-        serde_json::from_str::<Cursor>(&cursor).ok().map(|cursor| cursor.position)
+        let index = self.discovery.index()?;
+        match &self.open {
+            Some(open) if open.generation == index.generation() => Some(open.read),
+            _ => Some(saved(&index)?.position),
+        }
     }
 
     /// Reads on in the outbox, or builds a new index if there is none to go on with.
     pub async fn pass(&mut self) -> Result<Pass, IndexError> {
         self.discovery.reopen();
         let Some(index) = self.discovery.index() else { return self.start_over().await };
-        let here = outbox::cluster(self.discovery.db.pool()).await?;
-        let cursor = index.cursor()?.and_then(|text| serde_json::from_str::<Cursor>(&text).ok());
-        let Some(cursor) = cursor.filter(|cursor| cursor.cluster == here) else { return self.start_over().await };
-        let rows = outbox::read_after(self.discovery.db.pool(), cursor.position, ROWS_A_PASS).await?;
-        if outbox::removed(self.discovery.db.pool()).await? > cursor.position {
+        let db = self.discovery.db.pool();
+        let here = outbox::cluster(db).await?;
+        let Some(cursor) = saved(&index).filter(|cursor| cursor.cluster == here) else {
+            return self.start_over().await;
+        };
+        let mut open = match self.open.take() {
+            Some(open) if open.generation == index.generation() => open,
+            _ => Open {
+                generation: index.generation().to_owned(),
+                writer: index.writer()?,
+                read: cursor.position,
+                committed: Instant::now(),
+                known: HashMap::new(),
+            },
+        };
+        let page = outbox::read_after(db, open.read, ROWS_A_PASS, &TOPICS).await?;
+        if outbox::removed(db).await? > open.read {
             tracing::info!("outbox rows were removed that the search index has not read, it is built anew");
             return self.start_over().await;
         }
-        let Some(last) = rows.last().map(|row| row.position) else {
-            let behind = outbox::waiting_behind(self.discovery.db.pool(), cursor.position).await?;
+        let Some(end) = page.end else {
+            let behind = outbox::waiting_behind(db, open.read).await?;
+            self.open = Some(open);
             return Ok(if behind { Pass::Behind } else { Pass::Idle });
         };
-        let events = self.concerned(&rows).await?;
-        let documents = document::of(&self.discovery.db, events, last).await?;
-        let saved = serde_json::to_string(&Cursor { cluster: here, position: last })?;
-        let mut writer = match self.writer.take() {
-            Some((generation, writer)) if generation == index.generation() => writer,
-            _ => index.writer()?,
-        };
-        let written = tokio::task::spawn_blocking(move || {
-            documents.iter().try_for_each(|document| writer.put(document))?;
-            writer.commit(&saved)?;
-            Ok::<Writer, SearchError>(writer)
-        })
-        .await?;
-        match written {
-            Ok(writer) => {
-                self.writer = Some((index.generation().to_owned(), writer));
+        let mut documents = document::of(&self.discovery.db, self.concerned(&page.rows).await?, end).await?;
+        documents.retain(|new| open.known.get(&new.id).is_none_or(|known| !known.says_the_same_as(new)));
+        open.read = end;
+        if documents.is_empty() && open.committed.elapsed() < UNSAVED_MAX {
+            self.open = Some(open);
+            return Ok(Pass::Moved);
+        }
+        let cursor = serde_json::to_string(&Cursor { cluster: here, position: end })?;
+        match tokio::task::spawn_blocking(move || open.put(documents, &cursor).map(|()| open)).await? {
+            Ok(open) => {
+                self.open = Some(open);
                 self.discovery.results.invalidate_all();
                 Ok(Pass::Moved)
             }
@@ -114,7 +145,7 @@ impl Indexer {
     }
 
     async fn start_over(&mut self) -> Result<Pass, IndexError> {
-        self.writer = None;
+        self.open = None;
         self.discovery.rebuild().await?;
         Ok(Pass::Rebuilt)
     }
@@ -123,7 +154,7 @@ impl Indexer {
     async fn concerned(&self, rows: &[outbox::Row]) -> Result<Vec<Uuid>, DbErr> {
         let mut events: BTreeSet<Uuid> = rows
             .iter()
-            .filter(|row| matches!(row.topic.as_str(), "event" | "seats" | "hold" | "booking" | "ticket"))
+            .filter(|row| matches!(row.topic.as_str(), "event" | "seats"))
             .filter_map(|row| row.event.map(Uuid::from))
             .collect();
         let named = |topic: &str| {
@@ -142,6 +173,24 @@ impl Indexer {
             events.extend(more.into_iter().map(|row| row.value));
         }
         Ok(events.into_iter().collect())
+    }
+}
+
+/// The cursor in an index's last commit.
+fn saved(index: &Index) -> Option<Cursor> {
+    serde_json::from_str(&index.cursor().ok()??).ok()
+}
+
+impl Open {
+    fn put(&mut self, documents: Vec<EventDocument>, cursor: &str) -> Result<(), SearchError> {
+        documents.iter().try_for_each(|document| self.writer.put(document))?;
+        self.writer.commit(cursor)?;
+        self.committed = Instant::now();
+        if self.known.len() > KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.extend(documents.into_iter().map(|document| (document.id, document)));
+        Ok(())
     }
 }
 

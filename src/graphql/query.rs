@@ -326,7 +326,8 @@ async fn search(
 ) -> Result<EventSearchConnection, Failure> {
     let page = read_page(first, None)?;
     let after = after.as_deref().map(read_search_cursor).transpose()?;
-    let has_text = asked.0.as_deref().is_some_and(|text| !parterre_search::words(text).is_empty());
+    let is_scored = asked.2 == EventSort::Relevance
+        && asked.0.as_deref().is_some_and(|text| !parterre_search::words(text).is_empty());
     let facets = ctx.look_ahead().field("facets").exists();
     let limit = usize::try_from(page.first).unwrap_or(0);
     let request = search_request(asked, (limit, after), viewer_opt(ctx), facets)?;
@@ -340,7 +341,7 @@ async fn search(
         .filter_map(|hit| {
             // The index may lag: what the database hides or no longer has is left out.
             let row = rows.get(&EventId(hit.cursor.id)).filter(|row| may_see(ctx, row))?;
-            let score = has_text.then(|| f64::from(hit.score));
+            let score = is_scored.then(|| f64::from(hit.score));
             Some(EventSearchEdge { cursor: search_cursor(hit.cursor), node: Event(row.clone()), score })
         })
         .collect();

@@ -3,7 +3,7 @@
 //! Answers that anybody may keep name the events, venues and performers in them in `Surrogate-Key`; when one of these
 //! changes, `{"tags": ["evt_…"]}` is posted to `CACHE_PURGE_URL`, at least once.
 
-use crate::outbox::{Consumer, Row};
+use crate::outbox::{Consumer, Row, Topic};
 use async_trait::async_trait;
 use axum::http::{HeaderName, StatusCode};
 use parterre_schema::{Kind, node_id, parse_node_id};
@@ -42,6 +42,10 @@ impl Purger {
 impl Consumer for Purger {
     fn name(&self) -> &'static str {
         "cache_purge"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Event, Topic::Venue, Topic::Performer]
     }
 
     async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {

@@ -1,7 +1,8 @@
 //! Holds once they exist: their end by release or by time.
 
+use super::counters;
 use super::rules::HoldRequest;
-use super::shift::{Items, Shift, shift};
+use super::shift::{Items, Shift, shift, shift_all};
 use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, MayRepeat, Transaction};
 use crate::outbox::{self, Change, Topic};
@@ -93,13 +94,17 @@ pub async fn step(tx: &Transaction, hold: &LockedHold, event: HoldEvent) -> Resu
         .await?
         .rows_affected();
     super::batch::expect_rows("holds moved", 1, written)?;
-    let change = Change {
+    outbox::append(&**tx, &[told(hold.event_id, hold.id, to)]).await
+}
+
+/// What the outbox is told of a hold.
+fn told(event: EventId, hold: HoldId, to: HoldState) -> Change {
+    Change {
         topic: Topic::Hold,
-        event: Some(hold.event_id),
-        subject: Some(hold.id.0),
+        event: Some(event),
+        subject: Some(hold.0),
         payload: serde_json::json!({ "to": to.as_str() }),
-    };
-    outbox::append(&**tx, &[change]).await
+    }
 }
 
 /// Why a hold was not released.
@@ -179,9 +184,18 @@ async fn end(tx: &Transaction, hold: &LockedHold, event: HoldEvent) -> Result<Ve
 /// Holds a pass of the expiry worker ends at the most.
 const EXPIRED_A_PASS: i64 = 200;
 
-/// Ends overdue holds, a batch of them, each in a transaction of its own. It only tidies: a claim never waits for it.
-/// Returns how many were ended.
+/// Ends overdue holds, a batch of them. It only tidies: a claim never waits for it. Returns how many were ended.
+///
+/// All in one transaction, which passes by those that somebody else is at; if that fails, each in its own, so that one
+/// that can't be ended does not keep the others from ending.
 pub(super) async fn expire_some(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>), ReleaseError> {
+    match db::repeating(|| expire_batch(db)).await {
+        Ok(ended) => return Ok(ended),
+        Err(ReleaseError::Database(error)) if !db::is_connection(&error) => {
+            tracing::warn!(%error, "overdue holds could not be ended together, ending them one by one");
+        }
+        Err(error) => return Err(error),
+    }
     #[derive(FromQueryResult)]
     struct Overdue {
         id: HoldId,
@@ -200,11 +214,46 @@ pub(super) async fn expire_some(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>)
                 deltas.extend(found);
             }
             Ok(None) => {}
-            // One that fails must not keep the others from ending.
             Err(error) => tracing::warn!(hold.id = %hold.id, %error, "an overdue hold could not be ended yet"),
         }
     }
     Ok((ended, deltas))
+}
+
+async fn expire_batch(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>), ReleaseError> {
+    #[derive(FromQueryResult)]
+    struct Overdue {
+        id: HoldId,
+        event_id: EventId,
+    }
+    let tx = db.begin("holds_expire").await?;
+    let overdue = Overdue::find_by_statement(sql!(
+        "SELECT id, event_id FROM hold WHERE status = 'ACTIVE' AND deadline <= (SELECT clock_timestamp())
+         ORDER BY deadline LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED",
+        EXPIRED_A_PASS
+    ))
+    .all(&*tx)
+    .await?;
+    if overdue.is_empty() {
+        tx.rollback().await?;
+        return Ok((0, Vec::new()));
+    }
+    let written = tx
+        .execute_raw(sql!(
+            "UPDATE hold SET status = 'EXPIRED' WHERE id = ANY ($1) AND status = 'ACTIVE'",
+            overdue.iter().map(|hold| hold.id.0).collect::<Vec<_>>()
+        ))
+        .await?
+        .rows_affected();
+    super::batch::expect_rows("holds expired", overdue.len(), written)?;
+    let items: Vec<Items> =
+        overdue.iter().map(|hold| Items { event: hold.event_id, hold: hold.id, booking: None }).collect();
+    // Seats that someone else has by now are left alone: it never says that they are not all there.
+    let bump = shift_all(&tx, &items, Shift::Release).await?.unwrap_or_default();
+    let told = overdue.iter().map(|hold| told(hold.event_id, hold.id, HoldState::Expired)).collect();
+    let deltas = counters::bump_and_tell(&tx, bump, told).await?;
+    tx.commit().await?;
+    Ok((overdue.len(), deltas))
 }
 
 /// Ends a hold if it is overdue and nobody else is at it.

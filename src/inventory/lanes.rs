@@ -1,5 +1,7 @@
 //! Lanes: requests wait here while the batch before them commits. No timer: an idle lane settles a request at once, a
 //! busy one gathers what comes meanwhile. An optimisation inside one process; only row locks decide.
+//!
+//! A request waits for a batch that has its own event only: beside a crowd at one event, others have a batch of their own.
 
 use super::batch::{self, BatchError, Settled};
 use super::rules::{HoldRequest, Outcome};
@@ -8,15 +10,20 @@ use crate::db::{self, Db, MayRepeat};
 use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 /// Requests settled in one transaction at the most.
 pub const BATCH_MAX: usize = 256;
+/// Batches of one lane that are settled at once: that of a crowd, and that of everybody else.
+const BATCHES_AT_ONCE: usize = 2;
+/// Requests a lane looks through for those that need not wait.
+const LOOKED_THROUGH_MAX: usize = 16 * BATCH_MAX;
 /// Requests of one event that may wait in this process.
 const WAITING_PER_EVENT_MAX: usize = 2_048;
 /// When an overloaded caller should try again.
@@ -60,14 +67,14 @@ impl Lanes {
         let waiting = Arc::default();
         let senders = (0..count.max(1))
             .map(|_| {
-                let (sender, receiver) = mpsc::channel(16 * BATCH_MAX);
+                let (sender, receiver) = mpsc::channel(LOOKED_THROUGH_MAX);
                 let lane = Lane {
                     db: db.clone(),
                     bus: Arc::clone(bus),
                     outbox: outbox.clone(),
                     waiting: Arc::clone(&waiting),
                 };
-                tasks.spawn(lane.run(receiver));
+                tasks.spawn(Arc::new(lane).run(receiver));
                 sender
             })
             .collect();
@@ -112,6 +119,20 @@ fn leave(waiting: &Mutex<HashMap<EventId, usize>>, event: EventId) {
     }
 }
 
+/// Takes the first requests whose events nobody is at, in their order.
+fn next_batch(queue: &mut VecDeque<Waiting>, busy: &HashMap<tokio::task::Id, HashSet<EventId>>) -> Vec<Waiting> {
+    let is_busy = |event: &EventId| busy.values().any(|events| events.contains(event));
+    let mut batch = Vec::new();
+    for _ in 0..queue.len() {
+        match queue.pop_front() {
+            Some(waiting) if batch.len() < BATCH_MAX && !is_busy(&waiting.request.event) => batch.push(waiting),
+            Some(waiting) => queue.push_back(waiting),
+            None => break,
+        }
+    }
+    batch
+}
+
 struct Lane {
     db: Db,
     bus: Arc<dyn Bus>,
@@ -120,23 +141,60 @@ struct Lane {
 }
 
 impl Lane {
-    async fn run(self, mut receiver: mpsc::Receiver<Waiting>) {
-        let mut gathered = Vec::with_capacity(BATCH_MAX);
-        while receiver.recv_many(&mut gathered, BATCH_MAX).await > 0 {
-            let (mut requests, mut answers) = (Vec::new(), Vec::new());
-            for waiting in gathered.drain(..) {
-                leave(&self.waiting, waiting.request.event);
-                metrics::histogram!("parterre_hold_lane_wait_seconds").record(waiting.since.elapsed());
-                requests.push(waiting.request);
-                answers.push(waiting.answer);
+    async fn run(self: Arc<Self>, mut receiver: mpsc::Receiver<Waiting>) {
+        let mut queue: VecDeque<Waiting> = VecDeque::new();
+        let mut settling: JoinSet<()> = JoinSet::new();
+        let mut busy: HashMap<tokio::task::Id, HashSet<EventId>> = HashMap::new();
+        let mut is_open = true;
+        while is_open || !queue.is_empty() || !settling.is_empty() {
+            while queue.len() < LOOKED_THROUGH_MAX
+                && let Ok(waiting) = receiver.try_recv()
+            {
+                queue.push_back(waiting);
             }
-            metrics::histogram!("parterre_hold_batch_requests")
-                .record(f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX)));
-            let outcomes = self.settle(&requests).await;
-            for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                // A caller that has gone does not want its answer; the same key will give it.
-                drop(answer.send(outcome));
+            if settling.len() < BATCHES_AT_ONCE {
+                let batch = next_batch(&mut queue, &busy);
+                if !batch.is_empty() {
+                    let events = batch.iter().map(|waiting| waiting.request.event).collect();
+                    let task = settling.spawn(Arc::clone(&self).answer(batch));
+                    busy.insert(task.id(), events);
+                    continue;
+                }
             }
+            tokio::select! {
+                Some(ended) = settling.join_next_with_id() => {
+                    let id = match ended {
+                        Ok((id, ())) => id,
+                        Err(error) => {
+                            tracing::error!(%error, "a batch of holds broke off, its callers are told to repeat their keys");
+                            error.id()
+                        }
+                    };
+                    busy.remove(&id);
+                }
+                waiting = receiver.recv(), if is_open && queue.len() < LOOKED_THROUGH_MAX => match waiting {
+                    Some(waiting) => queue.push_back(waiting),
+                    None => is_open = false,
+                },
+            }
+        }
+    }
+
+    /// Settles a batch and answers its callers.
+    async fn answer(self: Arc<Self>, batch: Vec<Waiting>) {
+        let (mut requests, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+        for waiting in batch {
+            leave(&self.waiting, waiting.request.event);
+            metrics::histogram!("parterre_hold_lane_wait_seconds").record(waiting.since.elapsed());
+            requests.push(waiting.request);
+            answers.push(waiting.answer);
+        }
+        metrics::histogram!("parterre_hold_batch_requests")
+            .record(f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX)));
+        let outcomes = self.settle(&requests).await;
+        for (answer, outcome) in answers.into_iter().zip(outcomes) {
+            // A caller that has gone does not want its answer; the same key will give it.
+            drop(answer.send(outcome));
         }
     }
 

@@ -9,7 +9,7 @@ use crate::db::Transaction;
 use crate::sql;
 use parterre_entity::{BookingId, EventId, HoldId, ItemState, SeatState};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -107,17 +107,22 @@ pub struct NotAllHeld;
 
 #[derive(FromQueryResult)]
 struct Item {
+    hold_id: Uuid,
     item_no: i16,
+    event_id: EventId,
     seat_no: Option<i32>,
     tier_no: Option<i16>,
     quantity: i32,
     state: ItemState,
 }
 
+/// A seat of a hold.
 #[derive(FromQueryResult)]
 struct SeatOfItem {
+    event_id: EventId,
     seat_no: i32,
     section_no: i16,
+    hold_id: Uuid,
 }
 
 /// Changes a hold's items and tells what readers see of it.
@@ -126,10 +131,25 @@ pub async fn shift(
     items: Items,
     shift: Shift,
 ) -> Result<Result<Vec<Arc<SeatsDelta>>, NotAllHeld>, DbErr> {
+    match shift_all(tx, &[items], shift).await? {
+        Ok(bump) => counters::bump(tx, bump).await.map(Ok),
+        Err(not_all) => Ok(Err(not_all)),
+    }
+}
+
+/// Changes the items of many holds, and returns what readers see of it, to be told when the counters may be locked.
+pub(super) async fn shift_all(
+    tx: &Transaction,
+    holds: &[Items],
+    shift: Shift,
+) -> Result<Result<Bump, NotAllHeld>, DbErr> {
     let plan = shift.plan();
     let all = Item::find_by_statement(sql!(
-        "SELECT item_no, seat_no, tier_no, quantity, state FROM hold_item WHERE hold_id = $1 ORDER BY seat_no, tier_no",
-        items.hold
+        "SELECT item.* FROM unnest($1::uuid[]) AS wanted (hold_id) CROSS JOIN LATERAL (
+             SELECT hold_id, item_no, event_id, seat_no, tier_no, quantity, state FROM hold_item
+             WHERE hold_item.hold_id = wanted.hold_id OFFSET 0) AS item
+         ORDER BY event_id, seat_no, tier_no",
+        holds.iter().map(|items| items.hold.0).collect::<Vec<_>>()
     ))
     .all(&**tx)
     .await?;
@@ -137,95 +157,108 @@ pub async fn shift(
     if plan.all_or_none && moving.len() != all.len() {
         return Ok(Err(NotAllHeld));
     }
-    let wanted: Vec<i32> = moving.iter().filter_map(|item| item.seat_no).collect();
-    let owned = lock_owned_seats(tx, items, &plan, wanted.clone()).await?;
+    // Who is looked for in a seat's row: the hold while it is HELD, the booking from then on.
+    let bookings: HashMap<Uuid, Uuid> =
+        holds.iter().filter_map(|items| Some((items.hold.0, items.booking?.0))).collect();
+    let wanted: Vec<(&Item, i32)> = moving.iter().filter_map(|item| Some((*item, item.seat_no?))).collect();
+    let owned = lock_owned_seats(tx, &plan, &bookings, &wanted).await?;
     if plan.all_or_none && owned.len() != wanted.len() {
         return Ok(Err(NotAllHeld));
     }
-    let mut tiers: BTreeMap<i16, i32> = BTreeMap::new();
+    let mut tiers: BTreeMap<(Uuid, i16), i32> = BTreeMap::new();
     for item in &moving {
         if let Some(tier) = item.tier_no {
-            *tiers.entry(tier).or_default() += item.quantity;
+            *tiers.entry((item.event_id.0, tier)).or_default() += item.quantity;
         }
     }
     let mut bump = Bump::default();
-    write_seats(tx, items, &plan, &owned).await?;
+    write_seats(tx, &plan, &bookings, &owned).await?;
     for seat in &owned {
-        bump.seat(items.event, seat.section_no, (seat.seat_no, plan.letter, 0), plan.remaining);
+        bump.seat(seat.event_id, seat.section_no, (seat.seat_no, plan.letter, 0), plan.remaining);
     }
-    let counted = write_tiers(tx, items.event, &plan, &tiers).await?;
-    for (tier, available) in counted {
-        let quantity = tiers.get(&tier).copied().unwrap_or(0);
-        bump.tier(items.event, tier, available, plan.remaining * quantity);
+    for (event, tier, available) in write_tiers(tx, &plan, &tiers).await? {
+        let quantity = tiers.get(&(event.0, tier)).copied().unwrap_or(0);
+        bump.tier(event, tier, available, plan.remaining * quantity);
     }
-    let numbers: Vec<i16> = moving.iter().map(|item| item.item_no).collect();
     let written = tx
         .execute_raw(sql!(
-            "UPDATE hold_item SET state = $3 WHERE hold_id = $1 AND item_no = ANY ($2) AND state = $4",
-            items.hold,
-            numbers,
+            "UPDATE hold_item AS item SET state = $3 FROM unnest($1::uuid[], $2::smallint[]) AS moved (hold_id, item_no)
+             WHERE item.hold_id = moved.hold_id AND item.item_no = moved.item_no AND item.state = $4",
+            moving.iter().map(|item| item.hold_id).collect::<Vec<_>>(),
+            moving.iter().map(|item| item.item_no).collect::<Vec<_>>(),
             plan.item.1.as_str(),
             plan.item.0.as_str()
         ))
         .await?
         .rows_affected();
-    expect_rows("items of a hold", moving.len(), written)?;
-    counters::bump(tx, bump).await.map(Ok)
+    expect_rows("items of holds", moving.len(), written)?;
+    Ok(Ok(bump))
+}
+
+/// The booking of a hold as it travels in an array, which can't carry NULL: nobody's is the nil UUID.
+fn booking_of(bookings: &HashMap<Uuid, Uuid>, hold: Uuid) -> Uuid {
+    bookings.get(&hold).copied().unwrap_or(Uuid::nil())
 }
 
 /// Locks the seats in key order and keeps those that are still this owner's, in the state the change starts from.
 async fn lock_owned_seats(
     tx: &Transaction,
-    items: Items,
     plan: &Plan,
-    wanted: Vec<i32>,
+    bookings: &HashMap<Uuid, Uuid>,
+    wanted: &[(&Item, i32)],
 ) -> Result<Vec<SeatOfItem>, DbErr> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     SeatOfItem::find_by_statement(sql!(
-        "SELECT seat_no, section_no FROM (
-             SELECT locked.* FROM unnest($2::int[]) AS wanted (seat_no)
+        "SELECT event_id, seat_no, section_no, wanted_hold AS hold_id FROM (
+             SELECT locked.*, wanted.hold_id AS wanted_hold, wanted.booking_id AS wanted_booking
+             FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[]) AS wanted (event_id, seat_no, hold_id, booking_id)
              CROSS JOIN LATERAL (
-                 SELECT seat_no, section_no, status, hold_id, booking_id FROM event_seat AS seat
-                 WHERE seat.event_id = $1 AND seat.seat_no = wanted.seat_no FOR NO KEY UPDATE) AS locked) AS seat
-         WHERE status = $3 AND CASE WHEN status = 'HELD' THEN hold_id = $4 ELSE booking_id = $5 END",
-        items.event,
-        wanted,
-        plan.seat.0.as_str(),
-        items.hold,
-        items.booking
+                 SELECT event_id, seat_no, section_no, status, hold_id, booking_id FROM event_seat AS seat
+                 WHERE seat.event_id = wanted.event_id AND seat.seat_no = wanted.seat_no FOR NO KEY UPDATE) AS locked) AS seat
+         WHERE status = $5 AND CASE WHEN status = 'HELD' THEN hold_id = wanted_hold ELSE booking_id = wanted_booking END",
+        wanted.iter().map(|(item, _)| item.event_id.0).collect::<Vec<_>>(),
+        wanted.iter().map(|(_, seat)| *seat).collect::<Vec<_>>(),
+        wanted.iter().map(|(item, _)| item.hold_id).collect::<Vec<_>>(),
+        wanted.iter().map(|(item, _)| booking_of(bookings, item.hold_id)).collect::<Vec<_>>(),
+        plan.seat.0.as_str()
     ))
     .all(&**tx)
     .await
 }
 
-async fn write_seats(tx: &Transaction, items: Items, plan: &Plan, seats: &[SeatOfItem]) -> Result<(), DbErr> {
+async fn write_seats(
+    tx: &Transaction,
+    plan: &Plan,
+    bookings: &HashMap<Uuid, Uuid>,
+    seats: &[SeatOfItem],
+) -> Result<(), DbErr> {
     if seats.is_empty() {
         return Ok(());
     }
-    let numbers: Vec<i32> = seats.iter().map(|seat| seat.seat_no).collect();
-    let owner = match plan.seat.1 {
-        SeatState::Pending | SeatState::Sold => items.booking,
-        SeatState::Available | SeatState::Held | SeatState::Blocked => None,
+    let becomes_the_bookings = match plan.seat.1 {
+        SeatState::Pending | SeatState::Sold => true,
+        SeatState::Available | SeatState::Held | SeatState::Blocked => false,
     };
     let written = tx
         .execute_raw(sql!(
-            "UPDATE event_seat AS seat SET status = $3, hold_id = NULL, held_until = NULL, booking_id = $4
-             FROM unnest($2::int[]) AS moved (seat_no)
-             WHERE seat.event_id = $1 AND seat.seat_no = moved.seat_no AND seat.status = $5
-               AND CASE WHEN seat.status = 'HELD' THEN seat.hold_id = $6 ELSE seat.booking_id = $7 END",
-            items.event,
-            numbers,
+            "UPDATE event_seat AS seat SET status = $5, hold_id = NULL, held_until = NULL,
+                 booking_id = CASE WHEN $6 THEN moved.booking_id END
+             FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[]) AS moved (event_id, seat_no, hold_id, booking_id)
+             WHERE seat.event_id = moved.event_id AND seat.seat_no = moved.seat_no AND seat.status = $7
+               AND CASE WHEN seat.status = 'HELD' THEN seat.hold_id = moved.hold_id ELSE seat.booking_id = moved.booking_id END",
+            seats.iter().map(|seat| seat.event_id.0).collect::<Vec<_>>(),
+            seats.iter().map(|seat| seat.seat_no).collect::<Vec<_>>(),
+            seats.iter().map(|seat| seat.hold_id).collect::<Vec<_>>(),
+            seats.iter().map(|seat| booking_of(bookings, seat.hold_id)).collect::<Vec<_>>(),
             plan.seat.1.as_str(),
-            owner,
-            plan.seat.0.as_str(),
-            items.hold,
-            items.booking
+            becomes_the_bookings,
+            plan.seat.0.as_str()
         ))
         .await?
         .rows_affected();
-    expect_rows("seats of a hold", seats.len(), written)
+    expect_rows("seats of holds", seats.len(), written)
 }
 
 /// The column of a tier's row that counts items of a state.
@@ -239,27 +272,28 @@ const fn column(state: ItemState) -> &'static str {
     }
 }
 
+/// Moves counts of tiers, locked in key order. Returns what is available of each.
 async fn write_tiers(
     tx: &Transaction,
-    event: EventId,
     plan: &Plan,
-    tiers: &BTreeMap<i16, i32>,
-) -> Result<Vec<(i16, i32)>, DbErr> {
+    tiers: &BTreeMap<(Uuid, i16), i32>,
+) -> Result<Vec<(EventId, i16, i32)>, DbErr> {
     #[derive(FromQueryResult)]
     struct Row {
+        event_id: EventId,
         tier_no: i16,
         available: i32,
     }
     if tiers.is_empty() {
         return Ok(Vec::new());
     }
-    let numbers: Vec<i16> = tiers.keys().copied().collect();
+    let (events, numbers): (Vec<Uuid>, Vec<i16>) = tiers.keys().copied().unzip();
     let quantities: Vec<i32> = tiers.values().copied().collect();
     tx.execute_raw(sql!(
-        "SELECT FROM unnest($2::smallint[]) AS wanted (tier_no) CROSS JOIN LATERAL (
-             SELECT FROM event_tier AS tier WHERE tier.event_id = $1 AND tier.tier_no = wanted.tier_no
+        "SELECT FROM unnest($1::uuid[], $2::smallint[]) AS wanted (event_id, tier_no) CROSS JOIN LATERAL (
+             SELECT FROM event_tier AS tier WHERE tier.event_id = wanted.event_id AND tier.tier_no = wanted.tier_no
              FOR NO KEY UPDATE) AS locked",
-        Uuid::from(event),
+        events.clone(),
         numbers.clone()
     ))
     .await?;
@@ -267,15 +301,16 @@ async fn write_tiers(
     let rows = Row::find_by_statement(sql!(
         format!(
             "UPDATE event_tier AS tier SET {from} = {from} - moved.quantity, {to} = {to} + moved.quantity
-             FROM unnest($2::smallint[], $3::int[]) AS moved (tier_no, quantity)
-             WHERE tier.event_id = $1 AND tier.tier_no = moved.tier_no RETURNING tier.tier_no, tier.available"
+             FROM unnest($1::uuid[], $2::smallint[], $3::int[]) AS moved (event_id, tier_no, quantity)
+             WHERE tier.event_id = moved.event_id AND tier.tier_no = moved.tier_no
+             RETURNING tier.event_id, tier.tier_no, tier.available"
         ),
-        event,
+        events,
         numbers,
         quantities
     ))
     .all(&**tx)
     .await?;
-    expect_rows("tiers of a hold", tiers.len(), u64::try_from(rows.len()).unwrap_or(u64::MAX))?;
-    Ok(rows.into_iter().map(|row| (row.tier_no, row.available)).collect())
+    expect_rows("tiers of holds", tiers.len(), u64::try_from(rows.len()).unwrap_or(u64::MAX))?;
+    Ok(rows.into_iter().map(|row| (row.event_id, row.tier_no, row.available)).collect())
 }

@@ -20,7 +20,7 @@ use crate::booking::Bookings;
 use crate::catalogue::Catalogue;
 use crate::config::Secret;
 use crate::db::{Db, Transaction};
-use crate::outbox::{Consumer, Row};
+use crate::outbox::{Consumer, Row, Topic};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use lettre::message::Mailbox;
@@ -63,6 +63,10 @@ pub struct Notifier;
 impl Consumer for Notifier {
     fn name(&self) -> &'static str {
         "notifications"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Booking, Topic::Ticket]
     }
 
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {

@@ -3,7 +3,8 @@
 //! A `Consumer` that writes to the database handles rows and moves its cursor in one commit. One that acts elsewhere
 //! (the relay) acts first, outside any transaction, under a lease, and then moves its cursor: at least once.
 
-use super::feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
+use super::Topic;
+use super::feed::{Cluster, Page, Position, Row, cluster, read_after, waiting_behind};
 use crate::db::{CommitError, Db, Transaction, is_connection};
 use crate::sql;
 use async_trait::async_trait;
@@ -15,6 +16,9 @@ use uuid::Uuid;
 pub trait Consumer: Send + Sync {
     /// Names its cursor. Never changes.
     fn name(&self) -> &'static str;
+
+    /// What it reacts to: it sees no other rows.
+    fn topics(&self) -> &'static [Topic];
 
     /// Reacts outside the database, with no transaction open. May see a row again.
     async fn act(&self, _rows: &[Row]) -> Result<(), DbErr> {
@@ -38,32 +42,39 @@ pub enum Progress {
     Idle,
 }
 
-const BATCH_ROWS: u32 = 500;
+/// Rows looked at in one pass.
+const BATCH_ROWS: u32 = 1_000;
 const LEASE_SECONDS: i32 = 5;
 
 /// One pass of a consumer. A row it can't digest is set aside, so that the feed goes on.
 pub async fn consume(db: &Db, consumer: &dyn Consumer) -> Result<Progress, DbErr> {
     let after = cursor(db, consumer.name()).await?;
-    let rows = read_after(db.pool(), after, BATCH_ROWS).await?;
-    if rows.is_empty() {
+    let Page { rows, end } = read_after(db.pool(), after, BATCH_ROWS, consumer.topics()).await?;
+    let Some(end) = end else {
         let behind = waiting_behind(db.pool(), after).await?;
         return Ok(if behind { Progress::Behind } else { Progress::Idle });
-    }
+    };
     let Some(lease) = take_lease(db, consumer.name(), after).await? else { return Ok(Progress::Idle) };
-    let result = deliver(db, consumer, &rows, after).await;
-    drop_lease(db, consumer.name(), lease).await?;
+    let result = deliver(db, consumer, &rows, (after, end)).await;
+    if result.is_err() {
+        drop_lease(db, consumer.name(), lease).await?;
+    }
     result.map(|()| Progress::Moved)
 }
 
 /// All rows at once; if that fails, one by one until the one that fails shows, which is set aside.
-async fn deliver(db: &Db, consumer: &dyn Consumer, rows: &[Row], after: Position) -> Result<(), DbErr> {
-    match handle(db, consumer, rows, after).await {
+async fn deliver(
+    db: &Db,
+    consumer: &dyn Consumer,
+    rows: &[Row],
+    (mut after, end): (Position, Position),
+) -> Result<(), DbErr> {
+    match handle(db, consumer, rows, (after, end)).await {
         Err(error) if !is_connection(&error) => {}
         result => return result,
     }
-    let mut after = after;
     for row in rows {
-        match handle(db, consumer, std::slice::from_ref(row), after).await {
+        match handle(db, consumer, std::slice::from_ref(row), (after, row.position)).await {
             Ok(()) => {}
             Err(error) if is_connection(&error) || crate::db::may_repeat(&error) => return Err(error),
             Err(error) => set_aside(db, consumer.name(), row.position, &error).await?,
@@ -73,12 +84,22 @@ async fn deliver(db: &Db, consumer: &dyn Consumer, rows: &[Row], after: Position
     Ok(())
 }
 
-async fn handle(db: &Db, consumer: &dyn Consumer, rows: &[Row], after: Position) -> Result<(), DbErr> {
-    let Some(last) = rows.last() else { return Ok(()) };
+/// Rows between two positions, and what lies between them that is not the consumer's.
+async fn handle(
+    db: &Db,
+    consumer: &dyn Consumer,
+    rows: &[Row],
+    (after, end): (Position, Position),
+) -> Result<(), DbErr> {
     consumer.act(rows).await?;
     let transaction = db.begin("outbox_consume").await?;
-    consumer.write(&transaction, rows).await?;
-    if move_cursor(&transaction, consumer.name(), after, last.position).await? == 0 {
+    if rows.is_empty() {
+        // Nothing is lost if a crash takes the cursor back, so nobody waits for the disk.
+        transaction.execute_unprepared("SET LOCAL synchronous_commit = off").await?;
+    } else {
+        consumer.write(&transaction, rows).await?;
+    }
+    if move_cursor(&transaction, consumer.name(), after, end).await? == 0 {
         // Another process was faster: its writes stand, ours must not.
         return transaction.rollback().await;
     }
@@ -159,8 +180,9 @@ async fn take_lease(db: &Db, name: &'static str, after: Position) -> Result<Opti
     let taken = db
         .pool()
         .execute_raw(sql!(
-            "UPDATE outbox_cursor SET lease_token = $2, lease_until = clock_timestamp() + make_interval(secs => $3)
-             WHERE consumer = $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+            "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS off)
+             UPDATE outbox_cursor SET lease_token = $2, lease_until = clock_timestamp() + make_interval(secs => $3)
+             FROM quick WHERE quick.off = 'off' AND consumer = $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
                AND xid = $4::text::xid8 AND id = $5",
             name,
             token,
@@ -192,7 +214,7 @@ async fn move_cursor(
 ) -> Result<u64, DbErr> {
     let moved = transaction
         .execute_raw(sql!(
-            "UPDATE outbox_cursor SET xid = $4::text::xid8, id = $5
+            "UPDATE outbox_cursor SET xid = $4::text::xid8, id = $5, lease_token = NULL, lease_until = NULL
              WHERE consumer = $1 AND xid = $2::text::xid8 AND id = $3",
             name,
             from.xid.to_string(),

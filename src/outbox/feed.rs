@@ -5,6 +5,7 @@ use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::Topic;
 use crate::db::Single;
 use crate::sql;
 
@@ -57,31 +58,59 @@ struct Raw {
     event_id: Option<EventId>,
     subject_id: Option<Uuid>,
     payload: serde_json::Value,
+    wanted: bool,
 }
 
-/// Up to `limit` rows after a position that no transaction in flight can still come before. Ordered by the columns: a bare
-/// `xid` would name the text that is selected, and "10" comes before "9".
-pub async fn read_after(db: &impl ConnectionTrait, after: Position, limit: u32) -> Result<Vec<Row>, DbErr> {
+/// What a look at the feed found.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Rows of the topics asked for.
+    pub rows: Vec<Row>,
+    /// The last row that was looked at, of whatever topic; none at the end of the feed.
+    pub end: Option<Position>,
+}
+
+/// Looks at up to `limit` rows after a position that no transaction in flight can still come before, and returns those of
+/// some topics and where it ended. Ordered by the columns: a bare `xid` would name the text that is selected, and "10" comes
+/// before "9".
+pub async fn read_after(
+    db: &impl ConnectionTrait,
+    after: Position,
+    limit: u32,
+    topics: &[Topic],
+) -> Result<Page, DbErr> {
+    let topics: Vec<String> = topics.iter().map(|topic| topic.as_str().to_owned()).collect();
     let rows = Raw::find_by_statement(sql!(
-        "SELECT xid::text AS xid, id, topic, event_id, subject_id, payload FROM outbox
-         WHERE (xid, id) > ($1::text::xid8, $2) AND xid < pg_snapshot_xmin(pg_current_snapshot())
-         ORDER BY outbox.xid, outbox.id LIMIT $3",
+        "WITH page AS MATERIALIZED (
+             SELECT xid, id, topic, event_id, subject_id, payload FROM outbox
+             WHERE (xid, id) > ($1::text::xid8, $2) AND xid < pg_snapshot_xmin(pg_current_snapshot())
+             ORDER BY outbox.xid, outbox.id LIMIT $3),
+         last AS (SELECT xid, id FROM page ORDER BY page.xid DESC, page.id DESC LIMIT 1)
+         SELECT page.xid::text AS xid, page.id, topic, event_id, subject_id, payload, topic = ANY ($4) AS wanted
+         FROM page CROSS JOIN last WHERE topic = ANY ($4) OR (page.xid, page.id) = (last.xid, last.id)
+         ORDER BY page.xid, page.id",
         after.xid.to_string(),
         after.id,
-        i64::from(limit)
+        i64::from(limit),
+        topics
     ))
     .all(db)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|raw| Row {
-            position: Position { xid: raw.xid.parse().unwrap_or_default(), id: raw.id },
-            topic: raw.topic,
-            event: raw.event_id,
-            subject: raw.subject_id,
-            payload: raw.payload,
-        })
-        .collect())
+    let mut page = Page::default();
+    for raw in rows {
+        let position = Position { xid: raw.xid.parse().unwrap_or_default(), id: raw.id };
+        page.end = Some(position);
+        if raw.wanted {
+            page.rows.push(Row {
+                position,
+                topic: raw.topic,
+                event: raw.event_id,
+                subject: raw.subject_id,
+                payload: raw.payload,
+            });
+        }
+    }
+    Ok(page)
 }
 
 /// Whether committed rows wait behind the horizon, held back by some older transaction in flight.

@@ -11,7 +11,7 @@ mod relay;
 mod retention;
 
 pub use consumer::{Consumer, Progress, consume};
-pub use feed::{Cluster, Position, Row, cluster, read_after, waiting_behind};
+pub use feed::{Cluster, Page, Position, Row, cluster, read_after, waiting_behind};
 pub use lag::{watch, watch_all};
 pub use relay::Relay;
 pub use retention::{forget_some, removed};
@@ -43,6 +43,10 @@ pub enum Topic {
 }
 
 impl Topic {
+    /// All of them.
+    pub const ALL: &[Self] =
+        &[Self::Seats, Self::Event, Self::Venue, Self::Performer, Self::Hold, Self::Booking, Self::Ticket];
+
     /// The database's text.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

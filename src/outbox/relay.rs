@@ -1,5 +1,6 @@
 //! The consumer that sends every change to the bus again, in case its committer could not.
 
+use super::Topic;
 use super::consumer::Consumer;
 use super::feed::Row;
 use crate::bus::{Bus, Hint, SeatsDelta};
@@ -19,6 +20,10 @@ pub struct Relay {
 impl Consumer for Relay {
     fn name(&self) -> &'static str {
         "relay"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Seats, Topic::Booking, Topic::Ticket]
     }
 
     async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {

@@ -1,19 +1,23 @@
-//! How events sell, for those who sell them: counted a moment after the change, from what the inventory and the bookings
-//! say, and kept.
+//! How events sell, for those who sell them: counted when somebody looks, from what the inventory and the bookings say, if
+//! something changed since they were last counted, and kept.
 //!
 //! Invariants: figures are never moved by sums of changes, they are counted anew, so a change told twice or late makes
-//! no difference; a mark made while somebody counts is counted again. This room writes nothing but its own table.
+//! no difference; a mark made while somebody counts is counted again; an event that nobody looks at costs nothing but its
+//! mark. This room writes nothing but its own table.
 
 use crate::db::Db;
 use crate::db::Transaction;
-use crate::outbox::{Consumer, Row};
+use crate::outbox::{Consumer, Row, Topic};
 use crate::sql;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use moka::future::Cache;
 use parterre_entity::EventId;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// How an event sells. Money in minor units of the event's currency.
@@ -61,10 +65,14 @@ pub struct Hour {
     pub gross_minor: i64,
 }
 
+/// How long figures are told before an event of which something changed is counted again.
+const FRESH: Duration = Duration::from_secs(2);
+
 /// Counts and reads.
 #[derive(Clone, Debug)]
 pub struct Sales {
     db: Db,
+    recent: Cache<EventId, Option<Arc<(Figures, DateTime<Utc>)>>>,
 }
 
 /// Marks the events of which something changed.
@@ -77,9 +85,12 @@ impl Consumer for Marker {
         "sales"
     }
 
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Seats, Topic::Booking, Topic::Event]
+    }
+
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
-        let of_sales = |row: &&Row| matches!(row.topic.as_str(), "seats" | "booking" | "event");
-        let events: BTreeSet<Uuid> = rows.iter().filter(of_sales).filter_map(|row| row.event.map(Uuid::from)).collect();
+        let events: BTreeSet<Uuid> = rows.iter().filter_map(|row| row.event.map(Uuid::from)).collect();
         mark(&**transaction, events.into_iter().collect()).await
     }
 }
@@ -98,50 +109,32 @@ async fn mark(db: &impl ConnectionTrait, events: Vec<Uuid>) -> Result<(), DbErr>
     .map(drop)
 }
 
-/// Events counted in one pass.
-const COUNTED_MAX: i64 = 50;
-
 impl Sales {
     /// Of a database.
     #[must_use]
-    pub const fn new(db: Db) -> Self {
-        Self { db }
+    pub fn new(db: Db) -> Self {
+        Self { db, recent: Cache::builder().max_capacity(1_000).time_to_live(FRESH).build() }
     }
 
-    /// Counts events that were marked. Returns how many.
-    pub async fn count_some(&self) -> Result<usize, DbErr> {
-        #[derive(FromQueryResult)]
-        struct Marked {
-            event_id: EventId,
-        }
-        let marked = Marked::find_by_statement(sql!(
-            "SELECT event_id FROM event_sales WHERE marked > counted ORDER BY event_id LIMIT $1",
-            COUNTED_MAX
-        ))
-        .all(self.db.pool())
-        .await?;
-        for event in &marked {
-            // One that can't be counted does not keep the others waiting.
-            if let Err(error) = count(&self.db, event.event_id).await {
-                tracing::error!(event.id = %event.event_id, %error, "the sales of an event could not be counted");
-            }
-        }
-        Ok(marked.len())
+    /// How an event sells, at most two seconds and the time of counting ago. Many who ask at once are counted for once.
+    pub async fn of(&self, event: EventId) -> Result<Option<Arc<(Figures, DateTime<Utc>)>>, Arc<DbErr>> {
+        self.recent.try_get_with(event, async { self.counted(event).await }).await
     }
 
-    /// How an event sells, and when that was counted. One that was never counted is counted now.
-    pub async fn of(&self, event: EventId) -> Result<Option<(Figures, DateTime<Utc>)>, DbErr> {
+    async fn counted(&self, event: EventId) -> Result<Option<Arc<(Figures, DateTime<Utc>)>>, DbErr> {
         let mut row = read(&self.db, event).await?;
-        if row.is_none() {
-            mark(self.db.pool(), vec![event.0]).await?;
+        if row.as_ref().is_none_or(|row| row.is_behind) {
+            if row.is_none() {
+                mark(self.db.pool(), vec![event.0]).await?;
+            }
             count(&self.db, event).await?;
             row = read(&self.db, event).await?;
         }
-        row.map(|row| {
+        let figures = row.map(|row| {
             let figures = serde_json::from_value(row.figures).map_err(|error| DbErr::Json(error.to_string()))?;
-            Ok((figures, row.as_of))
-        })
-        .transpose()
+            Ok::<_, DbErr>(Arc::new((figures, row.as_of)))
+        });
+        figures.transpose()
     }
 }
 
@@ -149,11 +142,12 @@ impl Sales {
 struct Counted {
     figures: serde_json::Value,
     as_of: DateTime<Utc>,
+    is_behind: bool,
 }
 
 async fn read(db: &Db, event: EventId) -> Result<Option<Counted>, DbErr> {
     Counted::find_by_statement(sql!(
-        "SELECT figures, as_of FROM event_sales WHERE event_id = $1 AND figures IS NOT NULL",
+        "SELECT figures, as_of, marked > counted AS is_behind FROM event_sales WHERE event_id = $1 AND figures IS NOT NULL",
         event
     ))
     .one(db.pool())

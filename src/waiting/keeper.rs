@@ -6,7 +6,7 @@ use super::rules::{Allowance, Pace, Pulse, TOKEN_LIFE, slots};
 use super::{Policy, WaitingRooms};
 use crate::bus::Hint;
 use crate::catalogue::{RECENT, Schedule, sale_status};
-use crate::outbox::{Consumer, Row};
+use crate::outbox::{Consumer, Row, Topic};
 use crate::sql;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -334,6 +334,10 @@ pub struct Departures(pub WaitingRooms);
 impl Consumer for Departures {
     fn name(&self) -> &'static str {
         "waiting_room"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        &[Topic::Booking]
     }
 
     async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {

@@ -36,11 +36,6 @@ pub fn start(app: &App) {
     consumer(app, Arc::new(crate::outbox::Relay { bus: Arc::clone(&app.services.bus) }), app.outbox_wake.clone());
     consumer(app, Arc::new(crate::booking::Issuer), app.services.bookings.confirmations().clone());
     consumer(app, Arc::new(crate::sales::Marker), app.services.bookings.confirmations().clone());
-    let sales = app.services.sales.clone();
-    run(app, ("sales", Duration::from_secs(2), Wake::default()), move || {
-        let sales = sales.clone();
-        async move { sales.count_some().await.map(|_| Next::Later) }
-    });
     let departures = crate::waiting::Departures(app.services.waiting.clone());
     consumer(app, Arc::new(departures), app.services.bookings.confirmations().clone());
     if let Some(mailer) = app.mailer.clone() {

@@ -209,13 +209,13 @@ impl Event {
             return None;
         }
         let read = async {
-            let Some((figures, as_of)) = services(ctx).sales.of(self.0.id).await? else { return Ok(None) };
+            let Some(counted) = services(ctx).sales.of(self.0.id).await? else { return Ok(None) };
             let layout = match self.0.layout_id {
                 Some(id) => services(ctx).catalogue.layout(id).await?,
                 None => None,
             };
             let names = layout.as_deref().map_or(&[][..], |layout| &layout.drawing.section_names);
-            EventSales::of(self.0.id, currency(&self.0.currency)?, (figures, as_of), names).map(Some)
+            EventSales::of(self.0.id, currency(&self.0.currency)?, &counted, names).map(Some)
         };
         read.await.map_err(Into::into).transpose()
     }
@@ -336,7 +336,7 @@ impl EventSales {
     fn of(
         event: EventId,
         currency: Currency,
-        (figures, as_of): (Figures, chrono::DateTime<chrono::Utc>),
+        (figures, as_of): &(Figures, chrono::DateTime<chrono::Utc>),
         section_names: &[String],
     ) -> Result<Self, Failure> {
         let whole = |sum: i64| i32::try_from(sum).map_err(|_| Failure::Internal("a count is too large".to_owned()));
@@ -365,7 +365,7 @@ impl EventSales {
             refunded: currency.money(figures.refunded_minor),
             by_section: by_section.collect(),
             by_hour: by_hour.collect::<Result<_, Failure>>()?,
-            as_of: as_of.into(),
+            as_of: (*as_of).into(),
         })
     }
 }
