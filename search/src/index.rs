@@ -115,6 +115,12 @@ fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
+/// The fields, for those who only build queries.
+#[cfg(test)]
+pub(crate) fn fields() -> Fields {
+    schema().1
+}
+
 /// An open index.
 #[derive(Clone)]
 pub struct Index {

@@ -166,6 +166,23 @@ fn pass(
     words: &[Word],
     typos: Typos,
 ) -> Result<Hits, SearchError> {
+    let spec = Spec {
+        sort: request.sort,
+        near: request.filter.near,
+        after: request.after,
+        limit: request.limit,
+        now: request.now,
+        statuses: request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec()),
+        hides_drafts: request.drafts_of.is_none(),
+        has_text: !words.is_empty(),
+        facets: request.facets,
+    };
+    let (query, scores) = tree(fields, request, words, typos);
+    collect(searcher, &query, &scores, spec)
+}
+
+/// What matches, and what makes a match worth something.
+fn tree(fields: Fields, request: &Request, words: &[Word], typos: Typos) -> (BooleanQuery, Vec<Box<dyn Query>>) {
     let (mut must, mut scores) = (Vec::new(), Vec::new());
     for word in words {
         let is_tolerant = match typos {
@@ -189,18 +206,7 @@ fn pass(
     if must.is_empty() {
         must.push((Occur::Must, Box::new(AllQuery)));
     }
-    let spec = Spec {
-        sort: request.sort,
-        near: request.filter.near,
-        after: request.after,
-        limit: request.limit,
-        now: request.now,
-        statuses: request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec()),
-        hides_drafts: request.drafts_of.is_none(),
-        has_text: !words.is_empty(),
-        facets: request.facets,
-    };
-    collect(searcher, &BooleanQuery::new(must), &scores, spec)
+    (BooleanQuery::new(must), scores)
 }
 
 /// What must hold besides the text.
@@ -308,5 +314,36 @@ fn typos(word: &str, length: usize) -> u8 {
         0..=3 => 0,
         4..=7 => 1,
         _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What building a query may allocate, so that a change which makes it dearer shows.
+    #[test]
+    fn building_a_query_allocates_little() {
+        let fields = crate::index::fields();
+        let text = "sigur ros live in reykjavik";
+        let request = Request {
+            text: text.into(),
+            filter: Filter { cities: vec!["Berlin".into()], day_from: Some(20_000), ..Filter::default() },
+            sort: Sort::Relevance,
+            after: None,
+            limit: 10,
+            now: 0,
+            drafts_of: None,
+            facets: true,
+        };
+        let known: Vec<Word> = words(text)
+            .into_iter()
+            .map(|text| Word { is_last: text == "reykjavik", text, is_known: true })
+            .collect();
+        let plain = allocation_counter::measure(|| drop(tree(fields, &request, &known, Typos::Nowhere)));
+        let tolerant = allocation_counter::measure(|| drop(tree(fields, &request, &known, Typos::Everywhere)));
+        eprintln!("{plain:?} {tolerant:?}");
+        assert!(plain.count_total <= 150, "{plain:?}");
+        assert!(tolerant.count_total <= 400, "{tolerant:?}");
     }
 }

@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 const EVENTS: usize = 20;
 const HOLDS_A_SECOND: f64 = 500.0;
-/// Seconds that a hold lives: most of a round's run out within it.
-const HOLD_SECONDS: u32 = 10;
-const PAID_A_SECOND: f64 = 100.0;
+/// Seconds that a hold lives: enough to pay, and few enough to see holds run out.
+const HOLD_SECONDS: u32 = 30;
+/// Two calls of the provider each, which takes 80 a second as it is set up for everybody.
+const PAID_A_SECOND: f64 = 30.0;
 /// Tabs of those who pay: each waits for its payment.
 const PAYERS: u32 = 32;
 const READS_A_SECOND: f64 = 1_000.0;

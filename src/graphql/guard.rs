@@ -746,4 +746,19 @@ mod tests {
         let bottom_up = format!("mutation {{ {upwards} }} {chain} fragment f1000 on T{{x}}");
         assert!(matches!(refused(&bottom_up), Refused::TooComplex(_)));
     }
+
+    /// What a document may allocate, so that a change which makes the guard dearer shows.
+    #[test]
+    fn judging_allocates_little() {
+        let documents = Documents::new(false);
+        let text = "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }";
+        let variables = serde_json::json!({ "input": { "eventId": "evt_1", "idempotencyKey": "k", "seatIds": ["A-1", "A-2"] } });
+        let accept = || assert!(documents.accept(text, None, Some(&variables)).is_ok());
+        let first = allocation_counter::measure(accept);
+        // The cache's own bookkeeping comes and goes.
+        let again = (0..10).map(|_| allocation_counter::measure(accept).count_total).min();
+        eprintln!("{first:?} {again:?}");
+        assert!(first.count_total <= 1_500, "{first:?}");
+        assert!(again.is_some_and(|count| count <= 20), "{again:?}");
+    }
 }

@@ -133,6 +133,20 @@ fn next_batch(queue: &mut VecDeque<Waiting>, busy: &HashMap<tokio::task::Id, Has
     batch
 }
 
+/// Callers woken at once. All of a batch together would keep every other request waiting until they are done.
+const WOKEN_AT_ONCE: usize = 16;
+
+/// Tells each caller its outcome.
+async fn tell(answers: Vec<oneshot::Sender<Answer>>, outcomes: Vec<Answer>) {
+    for (n, (answer, outcome)) in answers.into_iter().zip(outcomes).enumerate() {
+        if n > 0 && n % WOKEN_AT_ONCE == 0 {
+            tokio::task::yield_now().await;
+        }
+        // A caller that has gone does not want its answer; the same key will give it.
+        drop(answer.send(outcome));
+    }
+}
+
 struct Lane {
     db: Db,
     bus: Arc<dyn Bus>,
@@ -192,10 +206,8 @@ impl Lane {
         metrics::histogram!("parterre_hold_batch_requests")
             .record(f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX)));
         let outcomes = self.settle(&requests).await;
-        for (answer, outcome) in answers.into_iter().zip(outcomes) {
-            // A caller that has gone does not want its answer; the same key will give it.
-            drop(answer.send(outcome));
-        }
+        // Not waited for, so that the next batch can begin.
+        tokio::spawn(tell(answers, outcomes));
     }
 
     /// The whole batch, again while its failure passes; else one by one, so that a bad request fails alone.

@@ -415,6 +415,8 @@ fn shown(cell: Cell, now_ms: i64) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::SeatsDelta;
+    use parterre_entity::EventId;
 
     fn state() -> State {
         let cell = |section| Cell { letter: 'A', until_ms: 0, section };
@@ -547,5 +549,28 @@ mod tests {
         assert!(state.missed().is_empty());
         assert_eq!(state.take_dirty().unwrap().tiers, BTreeMap::from([(0, 8)]));
         assert_eq!(state.version(), "8,9;3@0");
+    }
+
+    /// What taking in a delta of a hundred seats and telling it may allocate, so that a change which makes it dearer shows.
+    #[test]
+    fn a_delta_allocates_little() {
+        let cells = (0..50_000).map(|seat| (seat, Cell { letter: 'A', until_ms: 0, section: 0 })).collect();
+        let loaded =
+            Loaded { versions: BTreeMap::from([(0, 0)]), cells, tiers_version: 0, tiers: BTreeMap::new() };
+        let mut state = State::new(&loaded, 0);
+        let seats: Vec<(i32, char, i64)> = (0..100).map(|seat| (seat * 7, 'H', 90_000)).collect();
+        state.apply(delta(0, 1, &seats), 0);
+        state.take_dirty();
+        let sold: Vec<(i32, char, i64)> = seats.iter().map(|(seat, ..)| (*seat, 'S', 0)).collect();
+        let next = delta(0, 2, &sold);
+        let taken = allocation_counter::measure(|| {
+            assert!(state.apply(next, 0).is_none());
+            assert!(state.take_dirty().is_some());
+        });
+        let told = SeatsDelta { event: EventId::new(), sections: vec![delta(0, 3, &seats)], tiers: None };
+        let encoded = allocation_counter::measure(|| assert!(serde_json::to_vec(&told).is_ok()));
+        eprintln!("{taken:?} {encoded:?}");
+        assert!(taken.count_total <= 150, "{taken:?}");
+        assert!(encoded.count_total <= 10, "{encoded:?}");
     }
 }
