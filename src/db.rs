@@ -67,9 +67,12 @@ impl Db {
                     ("jit", "off"),
                 ])
             })
-            .map_sqlx_postgres_before_acquire(|connection, _| {
-                // A BEGIN whose future was dropped leaves the session in a transaction that nobody knows of.
-                Box::pin(async move { connection.execute("ROLLBACK").await.map(|_| true) })
+            .map_sqlx_postgres_pool_opts(|options| {
+                // A BEGIN whose future was dropped leaves the session in a transaction that nobody knows of. On its way
+                // back, so that nobody who takes it waits for this.
+                options.after_release(|connection, _| {
+                    Box::pin(async move { connection.execute("ROLLBACK").await.map(|_| true) })
+                })
             });
         let pool = Database::connect(options).await.map_err(Unreachable)?;
         Ok(Self { pool })
@@ -81,14 +84,16 @@ impl Db {
         &self.pool
     }
 
-    /// Opens a write transaction. Its statements wait at most a second for a lock.
+    /// Opens a write transaction. Its statements wait at most a second for a lock, and find rows through indexes: what
+    /// the planner knows of a table that grows fast is old, and it would rather read all of it.
     #[expect(clippy::disallowed_methods, reason = "this is the transaction helper")]
     pub async fn begin(&self, name: &'static str) -> Result<Transaction, DbErr> {
         let started = Instant::now();
         let inner = self.pool.begin().await?;
         let statement = sql!(format!(
             "/* {name} */ SELECT pg_current_xact_id()::text AS value, set_config('lock_timeout', '1s', true), \
-             set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+             set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), \
+             set_config('enable_seqscan', 'off', true)"
         ));
         let xid = Single::<String>::find_by_statement(statement)
             .one(&inner)
@@ -251,6 +256,24 @@ pub async fn close_gate(transaction: &Transaction, event: uuid::Uuid) -> Result<
 
 /// How often a transaction is run again before its caller hears of it.
 pub const REPEATS_MAX: u32 = 5;
+
+/// How hard a long job works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As fast as it can.
+    Full,
+    /// A tenth of the time, so that what people wait for hardly notices.
+    Gentle,
+}
+
+impl Pace {
+    /// Rests after a piece of the job that took so long.
+    pub async fn rest_after(self, piece: Duration) {
+        if self == Self::Gentle {
+            tokio::time::sleep(piece * 9).await;
+        }
+    }
+}
 
 /// A short random pause that grows with each repeat, so that two that met part ways.
 pub async fn jitter(repeat: u32) {

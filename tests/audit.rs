@@ -56,7 +56,7 @@ async fn what_breaks_a_promise_is_found_and_the_command_says_so() {
         })
         .await;
     leo.hold(&hall.event, "k2", &["A-5"]).await;
-    assert_eq!(auditor::check(&stage.db, chrono::Duration::zero()).await.unwrap(), []);
+    assert_eq!(auditor::check(&stage.db, chrono::Duration::zero(), parterre::db::Pace::Full).await.unwrap(), []);
     let audit = async || {
         let output = command(&stage, "audit").stdout(std::process::Stdio::piped()).output().await.unwrap();
         (output.status.success(), String::from_utf8(output.stdout).unwrap())
@@ -66,7 +66,7 @@ async fn what_breaks_a_promise_is_found_and_the_command_says_so() {
         let database = crate::support::copy_of(&stage.database).await;
         let db = parterre::db::Db::connect(&crate::support::url_of(&database), 1).await.unwrap();
         sea_orm::ConnectionTrait::execute_unprepared(db.pool(), breakage).await.unwrap();
-        let found = auditor::check(&db, chrono::Duration::zero()).await.unwrap();
+        let found = auditor::check(&db, chrono::Duration::zero(), parterre::db::Pace::Full).await.unwrap();
         assert!(found.iter().any(|one| one.invariant.starts_with(promise)), "{breakage}: {found:?}");
         db.pool().clone().close().await.unwrap();
     }

@@ -92,7 +92,8 @@ async fn without_the_check_the_same_race_sells_seats_twice() {
     });
     let held = futures_util::future::join_all(asked).await.into_iter().filter(|held| *held).count();
     assert!(held > 4, "four seats were given to {held} people");
-    let violations = parterre::auditor::check(&stage.db, chrono::Duration::zero()).await.unwrap();
+    let violations =
+        parterre::auditor::check(&stage.db, chrono::Duration::zero(), parterre::db::Pace::Full).await.unwrap();
     assert!(violations.iter().any(|violation| violation.invariant.starts_with("I1")), "{violations:?}");
     stage.discard().await;
 }

@@ -190,7 +190,7 @@ async fn messages_lost_doubled_and_reordered_leave_every_map_right() {
         assert!(watcher.seen.lock().unwrap().deltas > 10);
     }
     relay.abort();
-    let differences = there.app.services.seat_maps.differences().await.unwrap();
+    let differences = there.app.services.seat_maps.differences(parterre::db::Pace::Full).await.unwrap();
     assert_eq!(differences, Vec::<String>::new(), "I11");
     for (watcher, _) in watchers {
         watcher.task.abort();
@@ -242,7 +242,11 @@ async fn redis_killed_and_started_again_under_load_leaves_every_map_right() {
     load(3_000).await;
     watcher.must_show(&stage, "true").await;
     assert!(watcher.seen.lock().unwrap().deltas > 30, "{:?}", watcher.seen.lock().unwrap().deltas);
-    assert_eq!(shower.app.services.seat_maps.differences().await.unwrap(), Vec::<String>::new(), "I11");
+    assert_eq!(
+        shower.app.services.seat_maps.differences(parterre::db::Pace::Full).await.unwrap(),
+        Vec::<String>::new(),
+        "I11"
+    );
     watcher.task.abort();
     redis.kill().await.unwrap();
     seller.end().await;

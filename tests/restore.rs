@@ -76,7 +76,7 @@ async fn a_dump_restored_into_a_new_cluster_skips_no_outbox_row_and_rebuilds_ind
         (row.try_get_by_index::<i64>(0).unwrap() == 0).then_some(())
     })
     .await;
-    let violations = auditor::check(&db, chrono::Duration::zero()).await.unwrap();
+    let violations = auditor::check(&db, chrono::Duration::zero(), parterre::db::Pace::Full).await.unwrap();
     assert!(violations.is_empty(), "{violations:#?}");
     shutdown.cancel();
     server.app.drain(std::time::Duration::from_secs(10)).await;

@@ -12,6 +12,14 @@ impl MigrationTrait for Migration {
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        manager.get_connection().execute_unprepared("DROP TABLE hold_sweep, outbox_removed").await.map(drop)
+        manager
+            .get_connection()
+            .execute_unprepared(
+                "DROP TABLE hold_sweep, outbox_removed;
+                 ALTER TABLE event_sales RESET (fillfactor);
+                 CREATE INDEX event_sales_stale ON event_sales (event_id) WHERE marked > counted",
+            )
+            .await
+            .map(drop)
     }
 }

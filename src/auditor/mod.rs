@@ -4,10 +4,11 @@
 //! what is in flight its grace. No rule crosses events, so a pass goes through them in slices, each on a short snapshot
 //! of its own.
 
-use crate::db::{Db, Single};
+use crate::db::{Db, Pace, Single};
 use crate::sql;
 use chrono::Duration;
 use sea_orm::{DbErr, FromQueryResult};
+use std::time::Instant;
 use uuid::Uuid;
 
 /// A promise that was broken.
@@ -25,29 +26,43 @@ struct Check {
     statement: &'static str,
 }
 
-/// Events of one slice.
+/// Events of one slice, and seats, unless it is one event.
 const SLICE_EVENTS: i64 = 50;
+const SLICE_SEATS: i64 = 50_000;
 
 /// Violations listed of one promise at the most.
 const LISTED_MAX: usize = 100;
 
 /// Lists violations. What changed within the grace is taken to be in flight.
-pub async fn check(db: &Db, grace: Duration) -> Result<Vec<Violation>, DbErr> {
+pub async fn check(db: &Db, grace: Duration, pace: Pace) -> Result<Vec<Violation>, DbErr> {
+    #[derive(FromQueryResult)]
+    struct Event {
+        id: Uuid,
+        seats_wanted: i32,
+    }
     let grace_seconds = f64::from(i32::try_from(grace.num_seconds()).unwrap_or(i32::MAX));
     let mut violations = run(db, OF_ALL, (grace_seconds, &[])).await?;
     let mut last = Uuid::nil();
     loop {
-        let slice = Single::<Uuid>::find_by_statement(sql!(
-            "SELECT id AS value FROM event WHERE id > $1 ORDER BY id LIMIT $2",
+        let events = Event::find_by_statement(sql!(
+            "SELECT id, seats_wanted FROM event WHERE id > $1 ORDER BY id LIMIT $2",
             last,
             SLICE_EVENTS
         ))
         .all(db.pool())
         .await?;
-        let slice: Vec<Uuid> = slice.into_iter().map(|row| row.value).collect();
+        let mut seats = 0;
+        let fits = |event: &Event| {
+            let is_first = seats == 0;
+            seats += i64::from(event.seats_wanted).max(1);
+            is_first || seats <= SLICE_SEATS
+        };
+        let slice: Vec<Uuid> = events.into_iter().take_while(fits).map(|event| event.id).collect();
         let Some(newest) = slice.last().copied() else { return Ok(violations) };
+        let begun = Instant::now();
         violations.extend(run(db, OF_EVENTS, (grace_seconds, &slice)).await?);
         last = newest;
+        pace.rest_after(begun.elapsed()).await;
     }
 }
 

@@ -30,6 +30,8 @@ const PAID_A_SECOND: f64 = 30.0;
 const PAYERS: u32 = 32;
 const READS_A_SECOND: f64 = 1_000.0;
 const WATCHERS: usize = 500;
+/// While which maps are loaded and watchers come.
+const WARM_UP: Duration = Duration::from_secs(5);
 /// The shortest sample: with the usual three rounds, a minute.
 const ROUND_MIN: Duration = Duration::from_secs(20);
 
@@ -103,6 +105,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let mut latency = Latency::new();
     let begun = Instant::now();
     let lasting = options.round().max(ROUND_MIN);
+    load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), WARM_UP, Arc::clone(&buyers)).await?;
     for round in 0..options.rounds {
         let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
         let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));

@@ -224,7 +224,7 @@ impl World {
 
     /// What breaks a promise, now that the load is over.
     pub(super) async fn broken(&self) -> anyhow::Result<Vec<String>> {
-        let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60)).await?;
+        let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60), crate::db::Pace::Full).await?;
         Ok(found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)).collect())
     }
 

@@ -134,7 +134,7 @@ fn next_batch(queue: &mut VecDeque<Waiting>, busy: &HashMap<tokio::task::Id, Has
 }
 
 /// Callers woken at once. All of a batch together would keep every other request waiting until they are done.
-const WOKEN_AT_ONCE: usize = 16;
+const WOKEN_AT_ONCE: usize = 8;
 
 /// Tells each caller its outcome.
 async fn tell(answers: Vec<oneshot::Sender<Answer>>, outcomes: Vec<Answer>) {

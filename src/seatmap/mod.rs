@@ -16,12 +16,12 @@ pub use state::{Cell, Dirty, Loaded, Missed, State};
 
 use crate::bus::{Bus, Hint};
 use crate::catalogue::Catalogue;
-use crate::db::Db;
+use crate::db::{Db, Pace};
 use parterre_entity::EventId;
 use sea_orm::DbErr;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -106,12 +106,13 @@ impl SeatMaps {
     }
 
     /// I11: what the maps in use show at a version that is not what the database has at it.
-    pub async fn differences(&self) -> Result<Vec<String>, DbErr> {
+    pub async fn differences(&self, pace: Pace) -> Result<Vec<String>, DbErr> {
         let mut found = Vec::new();
         for projection in self.everything() {
-            let event = projection.event;
+            let (event, begun) = (projection.event, Instant::now());
             let differences = projection.differences(&self.db).await?;
             found.extend(differences.into_iter().map(|what| format!("{event}: {what}")));
+            pace.rest_after(begun.elapsed()).await;
         }
         Ok(found)
     }

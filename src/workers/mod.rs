@@ -82,8 +82,9 @@ pub fn start(app: &App) {
             if begun.elapsed() < Duration::from_mins(1) {
                 return Ok(Next::Later);
             }
-            let mut violations = crate::auditor::check(&db, chrono::Duration::seconds(60)).await?;
-            let differences = maps.differences().await?;
+            let mut violations =
+                crate::auditor::check(&db, chrono::Duration::seconds(60), crate::db::Pace::Gentle).await?;
+            let differences = maps.differences(crate::db::Pace::Gentle).await?;
             let invariant = "I11: snapshot and deltas are the database at that version";
             violations.extend(differences.into_iter().map(|what| Violation { invariant, what }));
             metrics::gauge!("parterre_invariant_violations")

@@ -8,7 +8,7 @@ use sea_orm::FromQueryResult;
 
 /// Checks them all; a violation fails the test by its name.
 pub async fn check(stage: &Stage) {
-    let violations = auditor::check(&stage.db, chrono::Duration::zero()).await.unwrap();
+    let violations = auditor::check(&stage.db, chrono::Duration::zero(), parterre::db::Pace::Full).await.unwrap();
     assert!(violations.is_empty(), "{violations:#?}");
     let deadlocks = stage.number("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await;
     assert_eq!(deadlocks, 0, "deadlocks");
