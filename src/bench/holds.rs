@@ -127,7 +127,10 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     let after = pgbench::holds(&world, &for_anchor, options.seconds).await?;
     // Whichever was better: it has to be beaten at its best.
     report.anchor = Some(("pgbench, 16 clients", before.max(after)));
-    report.notes.push(format!("pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold"));
+    let hot = 100.0 * world.hot_updates("event_seat").await?;
+    report.notes.push(format!(
+        "pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold; {hot:.1} % of updates of seats are HOT"
+    ));
     report.notes.push(format!("{:.0} MB of memory with {count} maps of {} seats", world.memory_mb(), first.rows * 200));
 
     let mut reports = Vec::new();

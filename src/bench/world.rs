@@ -222,6 +222,16 @@ impl World {
         Ok(row.context("no position in the log")?.value)
     }
 
+    /// Share of a table's updates that touched no index.
+    pub(super) async fn hot_updates(&self, table: &str) -> anyhow::Result<f64> {
+        let statement = crate::sql!(
+            "SELECT n_tup_hot_upd / greatest(n_tup_upd, 1)::float8 AS value FROM pg_stat_user_tables WHERE relname = $1",
+            table.to_owned()
+        );
+        let row = crate::db::Single::<f64>::find_by_statement(statement).one(self.db.pool()).await?;
+        Ok(row.context("no such table")?.value)
+    }
+
     /// What breaks a promise, now that the load is over.
     pub(super) async fn broken(&self) -> anyhow::Result<Vec<String>> {
         let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60), crate::db::Pace::Full).await?;

@@ -196,25 +196,22 @@ pub(super) async fn expire_some(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>)
         }
         Err(error) => return Err(error),
     }
-    #[derive(FromQueryResult)]
-    struct Overdue {
-        id: HoldId,
-    }
-    let overdue = Overdue::find_by_statement(sql!(
-        "SELECT id FROM hold WHERE status = 'ACTIVE' AND deadline <= (SELECT clock_timestamp()) ORDER BY deadline LIMIT $1",
+    let overdue = db::Single::<HoldId>::find_by_statement(sql!(
+        "SELECT id AS value FROM hold WHERE status = 'ACTIVE' AND deadline <= (SELECT clock_timestamp())
+         ORDER BY deadline LIMIT $1",
         EXPIRED_A_PASS
     ))
     .all(db.pool())
     .await?;
     let (mut ended, mut deltas) = (0, Vec::new());
-    for hold in overdue {
-        match db::repeating(|| expire_one(db, hold.id)).await {
+    for hold in overdue.into_iter().map(|row| row.value) {
+        match db::repeating(|| expire_one(db, hold)).await {
             Ok(Some(found)) => {
                 ended += 1;
                 deltas.extend(found);
             }
             Ok(None) => {}
-            Err(error) => tracing::warn!(hold.id = %hold.id, %error, "an overdue hold could not be ended yet"),
+            Err(error) => tracing::warn!(hold.id = %hold, %error, "an overdue hold could not be ended yet"),
         }
     }
     Ok((ended, deltas))

@@ -68,11 +68,14 @@ pub struct Hour {
 /// How long figures are told before an event of which something changed is counted again.
 const FRESH: Duration = Duration::from_secs(2);
 
+/// Figures, and when they were counted; none of an event that does not exist.
+pub type Told = Option<Arc<(Figures, DateTime<Utc>)>>;
+
 /// Counts and reads.
 #[derive(Clone, Debug)]
 pub struct Sales {
     db: Db,
-    recent: Cache<EventId, Option<Arc<(Figures, DateTime<Utc>)>>>,
+    recent: Cache<EventId, Told>,
 }
 
 /// Marks the events of which something changed.
@@ -117,11 +120,11 @@ impl Sales {
     }
 
     /// How an event sells, at most two seconds and the time of counting ago. Many who ask at once are counted for once.
-    pub async fn of(&self, event: EventId) -> Result<Option<Arc<(Figures, DateTime<Utc>)>>, Arc<DbErr>> {
+    pub async fn of(&self, event: EventId) -> Result<Told, Arc<DbErr>> {
         self.recent.try_get_with(event, async { self.counted(event).await }).await
     }
 
-    async fn counted(&self, event: EventId) -> Result<Option<Arc<(Figures, DateTime<Utc>)>>, DbErr> {
+    async fn counted(&self, event: EventId) -> Result<Told, DbErr> {
         let mut row = read(&self.db, event).await?;
         if row.as_ref().is_none_or(|row| row.is_behind) {
             if row.is_none() {
