@@ -223,9 +223,7 @@ fn main() -> ExitCode {
     }
     parterre::install_crypto();
     telemetry::init();
-    // Sockets are looked at often, also under load: a transaction is a dozen answers of the database one after the other,
-    // and the usual 61 tasks between two looks would make it wait for each.
-    let runtime = match tokio::runtime::Builder::new_multi_thread().event_interval(8).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error.into()),
     };
