@@ -67,12 +67,10 @@ impl Db {
                     ("jit", "off"),
                 ])
             })
-            .map_sqlx_postgres_pool_opts(|options| {
-                // A BEGIN whose future was dropped leaves the session in a transaction that nobody knows of. On its way
-                // back, so that nobody who takes it waits for this.
-                options.after_release(|connection, _| {
-                    Box::pin(async move { connection.execute("ROLLBACK").await.map(|_| true) })
-                })
+            .map_sqlx_postgres_before_acquire(|connection, _| {
+                // A BEGIN whose future was dropped leaves the session in a transaction that nobody knows of. It also shows
+                // whether the connection is still one, and so is done here and not on its way back.
+                Box::pin(async move { connection.execute("ROLLBACK").await.map(|_| true) })
             });
         let pool = Database::connect(options).await.map_err(Unreachable)?;
         Ok(Self { pool })

@@ -29,7 +29,8 @@ async fn every_example_client_buys_two_seats() {
             "curl" => assert!(said.contains("CANCELLED") || said.contains("CANCELLING"), "{said}"),
             "urql" | "apollo" => {
                 let map = said.lines().find(|line| line.starts_with("the map says: ")).unwrap();
-                assert_eq!(map.matches("HELD").count(), 2, "{said}");
+                // What is told comes a moment later, and by then they may be paid for.
+                assert_eq!(map.matches("HELD").count() + map.matches("SOLD").count(), 2, "{said}");
                 assert!(said.contains(": CONFIRMED, 2 tickets"), "{said}");
             }
             _ => assert!(said.contains(": Confirmed, 2 tickets"), "{said}"),

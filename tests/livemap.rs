@@ -241,7 +241,8 @@ async fn redis_killed_and_started_again_under_load_leaves_every_map_right() {
     eventually("redis answers again", &answers).await;
     load(3_000).await;
     watcher.must_show(&stage, "true").await;
-    assert!(watcher.seen.lock().unwrap().deltas > 30, "{:?}", watcher.seen.lock().unwrap().deltas);
+    // How many depends on how fast the load was: they are told ten times a second at the most.
+    assert!(watcher.seen.lock().unwrap().deltas > 5, "{:?}", watcher.seen.lock().unwrap().deltas);
     assert_eq!(
         shower.app.services.seat_maps.differences(parterre::db::Pace::Full).await.unwrap(),
         Vec::<String>::new(),

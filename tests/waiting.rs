@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream};
 use parterre::booking::CheckoutRequest;
 use parterre::bus::Hint;
-use parterre::inventory::{Answer, HoldRequest, Refusal};
+use parterre::inventory::{Answer, HoldError, HoldRequest, LaneError, Refusal};
 use parterre::waiting::{
     Admitted, Allowance, Clock, Departures, EntryError, Gate, MemoryQueue, Parts, Place, Queue, QueueError, RedisQueue,
     TOKEN_LIFE, WaitingRooms,
@@ -376,6 +376,19 @@ impl Shopper {
         }
     }
 
+    /// Asks for seats, and again when told that too many ask at once.
+    async fn hold(&self, key: &str, seats: Vec<i32>, token: &str) -> Result<Answer, EntryError> {
+        loop {
+            match self.rooms.hold(self.request(key, seats.clone()), Some(token)).await {
+                Err(EntryError::Hold(HoldError::Lane(LaneError::Overloaded { retry_after_ms }))) => {
+                    let pause = u64::try_from(retry_after_ms).unwrap();
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     async fn shop(&self, free: &Mutex<Vec<i32>>, refused: &AtomicU64) {
         let standing = self.rooms.find(self.event, &self.buyer).await.unwrap();
         let Some((token, _)) = standing.and_then(|standing| standing.token) else { return };
@@ -386,7 +399,7 @@ impl Shopper {
             2 => {
                 // A seat that somebody may have.
                 let seat = i32::try_from(number % 500).unwrap();
-                match self.rooms.hold(self.request("hot", vec![seat]), Some(&token)).await {
+                match self.hold("hot", vec![seat], &token).await {
                     Ok(Answer::Held { hold, .. }) => {
                         free.lock().unwrap().retain(|other| *other != seat);
                         return self.pay(hold.row.id).await;
@@ -413,7 +426,7 @@ impl Shopper {
             }
             let mut sorted = seats.clone();
             sorted.sort_unstable();
-            match self.rooms.hold(self.request(&format!("{sorted:?}"), sorted), Some(&token)).await {
+            match self.hold(&format!("{sorted:?}"), sorted, &token).await {
                 Ok(Answer::Held { hold, .. }) => return self.pay(hold.row.id).await,
                 Err(EntryError::AdmissionRequired) => return free.lock().unwrap().extend(seats),
                 Err(error) => panic!("{error}"),
