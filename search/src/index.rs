@@ -146,10 +146,14 @@ impl Index {
         Some(name.trim().to_owned()).filter(|name| !name.is_empty())
     }
 
-    /// Opens what is served from a folder. `None`: nothing is yet.
+    /// Opens what is served from a folder. `None`: nothing is yet, or another version of this crate wrote it, with other
+    /// fields.
     pub fn open(root: &Path) -> Result<Option<Self>, SearchError> {
         let Some(generation) = Self::current_generation(root) else { return Ok(None) };
         let inner = tantivy::Index::open_in_dir(root.join(&generation))?;
+        if inner.schema() != schema().0 {
+            return Ok(None);
+        }
         Self::with(inner, generation).map(Some)
     }
 

@@ -205,3 +205,16 @@ fn an_event_is_there_once_and_its_position_is_told() {
     assert_eq!(shelf.index.position_of(one.id).unwrap(), Some(Position { xid: 7, id: 9 }));
     assert_eq!(shelf.index.cursor().unwrap().as_deref(), Some("cursor"));
 }
+
+/// Fields are known by their numbers: read as this version's, another's would be one for the other.
+#[test]
+fn an_index_with_other_fields_counts_as_none() {
+    let folder = Folder(std::env::temp_dir().join(format!("parterre-search-{}", Uuid::now_v7())));
+    let inner = folder.0.join("index-old");
+    std::fs::create_dir_all(&inner).unwrap();
+    let mut schema = tantivy::schema::Schema::builder();
+    schema.add_text_field("id", tantivy::schema::STRING);
+    tantivy::Index::create_in_dir(&inner, schema.build()).unwrap();
+    std::fs::write(folder.0.join("current"), "index-old").unwrap();
+    assert!(Index::open(&folder.0).unwrap().is_none());
+}
