@@ -102,7 +102,6 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     }
     let connected = begun.elapsed();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let each_kb = (world.memory_mb() - before_mb) * 1_000.0 / f64::from(u32::try_from(watching)?);
 
     let lasting = options.round() * u32::try_from(options.rounds)?;
     let started = Instant::now();
@@ -119,10 +118,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let mut report = Report::new("fanout", "ms, p99 from asking for a hold to a watcher");
     report.rounds.push(latency.ms(0.99));
     report.notes.push(format!(
-        "{} watchers, connected in {:.1} s, {each_kb:.1} KB each at rest; {:.0} MB in all while busy",
-        watching,
-        connected.as_secs_f64(),
-        busy_mb
+        "{watching} watchers, connected in {:.1} s; {before_mb:.0} MB of memory of the server with one, {busy_mb:.0} MB with all",
+        connected.as_secs_f64()
     ));
     let messages = told.load(Ordering::Relaxed);
     let per_second = f64::from(u32::try_from(messages)?) / took.as_secs_f64();
