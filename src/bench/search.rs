@@ -145,8 +145,7 @@ impl Asks for Texts {
     }
 }
 
-/// Texts with typos, of which some have a filter or another sort, and filters without a text; every fourth counts facets
-/// on the page, which asks for them with the first page of a search.
+/// Texts with typos, of which some have a filter or another sort, and filters without a text. None counts facets.
 struct Mix {
     typed: Vec<Typed>,
     next: AtomicUsize,
