@@ -136,6 +136,16 @@ pub enum CommitError {
     Unknown(#[source] DbErr),
 }
 
+impl CommitError {
+    /// What happened to the connection or the statement, for those who try again either way.
+    #[must_use]
+    pub fn into_cause(self) -> DbErr {
+        match self {
+            Self::RolledBack(cause) | Self::Unknown(cause) => cause,
+        }
+    }
+}
+
 impl Transaction {
     /// Commits. If the reply is lost, the truth is asked for on another connection, by the transaction's id.
     pub async fn commit(self) -> Result<(), CommitError> {

@@ -67,7 +67,6 @@ pub(crate) struct Spec {
     pub(crate) limit: usize,
     pub(crate) now: i64,
     pub(crate) statuses: Vec<SaleStatus>,
-    pub(crate) hides_drafts: bool,
     pub(crate) has_text: bool,
     pub(crate) facets: bool,
 }
@@ -112,9 +111,6 @@ impl Collector for Pass {
         Ok(Segment {
             spec: Arc::clone(&self.spec),
             scorers,
-            shows: SaleStatus::ALL.map(|status| {
-                self.spec.statuses.contains(&status) && !(status == SaleStatus::Draft && self.spec.hides_drafts)
-            }),
             id_high: fast.u64("id_high")?.first_or_default_col(0),
             id_low: fast.u64("id_low")?.first_or_default_col(0),
             starts_at: fast.i64("starts_at")?.first_or_default_col(0),
@@ -184,8 +180,6 @@ struct Segment {
     spec: Arc<Spec>,
     /// Those that have something in this segment.
     scorers: Vec<Box<dyn Scorer>>,
-    /// By the place of a status in `SaleStatus::ALL`.
-    shows: [bool; 7],
     id_high: Arc<dyn ColumnValues<u64>>,
     id_low: Arc<dyn ColumnValues<u64>>,
     starts_at: Arc<dyn ColumnValues<i64>>,
@@ -240,7 +234,7 @@ impl SegmentCollector for Segment {
 
     fn collect(&mut self, doc: DocId, _: Score) {
         let status = self.status(doc);
-        if !self.shows.get(status.place()).is_some_and(|shows| *shows) {
+        if !self.spec.statuses.contains(&status) {
             return;
         }
         let metres = match self.spec.near {

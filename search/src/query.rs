@@ -35,19 +35,6 @@ impl SaleStatus {
     pub const ALL: [Self; 7] =
         [Self::Cancelled, Self::Draft, Self::Ended, Self::Paused, Self::Scheduled, Self::SoldOut, Self::OnSale];
 
-    /// Its place among all.
-    pub(crate) const fn place(self) -> usize {
-        match self {
-            Self::Cancelled => 0,
-            Self::Draft => 1,
-            Self::Ended => 2,
-            Self::Paused => 3,
-            Self::Scheduled => 4,
-            Self::SoldOut => 5,
-            Self::OnSale => 6,
-        }
-    }
-
     /// What people see without a filter.
     pub const SHOWN: [Self; 4] = [Self::Paused, Self::Scheduled, Self::SoldOut, Self::OnSale];
 }
@@ -166,14 +153,16 @@ fn pass(
     words: &[Word],
     typos: Typos,
 ) -> Result<Hits, SearchError> {
+    let mut statuses = request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec());
+    // An organization's own are let through by the query; nobody else sees any.
+    statuses.retain(|status| *status != SaleStatus::Draft || request.drafts_of.is_some());
     let spec = Spec {
         sort: request.sort,
         near: request.filter.near,
         after: request.after,
         limit: request.limit,
         now: request.now,
-        statuses: request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec()),
-        hides_drafts: request.drafts_of.is_none(),
+        statuses,
         has_text: !words.is_empty(),
         facets: request.facets,
     };
@@ -191,12 +180,14 @@ fn tree(fields: Fields, request: &Request, words: &[Word], typos: Typos) -> (Boo
             Typos::Everywhere => true,
         };
         let variants = variants(fields, word, is_tolerant);
-        let mut any = vec![(Occur::Should, exact(fields.any, &word.text))];
-        any.extend(variants.iter().map(|variant| (Occur::Should, variant.box_clone())));
-        must.push((
-            Occur::Must,
-            if any.len() == 1 { exact(fields.any, &word.text) } else { Box::new(BooleanQuery::new(any)) },
-        ));
+        let as_typed = exact(fields.any, &word.text);
+        let clause = if variants.is_empty() {
+            as_typed
+        } else {
+            let ways = std::iter::once(as_typed).chain(variants.iter().map(|variant| variant.box_clone()));
+            Box::new(BooleanQuery::new(ways.map(|way| (Occur::Should, way)).collect()))
+        };
+        must.push((Occur::Must, clause));
         if request.sort == Sort::Relevance {
             scores.extend(weighted(fields, &word.text));
             scores.extend(variants);

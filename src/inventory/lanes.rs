@@ -119,16 +119,23 @@ fn leave(waiting: &Mutex<HashMap<EventId, usize>>, event: EventId) {
     }
 }
 
+/// The events of each batch that is being settled.
+type Busy = HashMap<tokio::task::Id, HashSet<EventId>>;
+
+fn is_busy(busy: &Busy, waiting: &Waiting) -> bool {
+    busy.values().any(|events| events.contains(&waiting.request.event))
+}
+
 /// Takes the first requests whose events nobody is at, in their order.
-fn next_batch(queue: &mut VecDeque<Waiting>, busy: &HashMap<tokio::task::Id, HashSet<EventId>>) -> Vec<Waiting> {
-    let is_busy = |event: &EventId| busy.values().any(|events| events.contains(event));
-    let mut batch = Vec::new();
-    for _ in 0..queue.len() {
-        match queue.pop_front() {
-            Some(waiting) if batch.len() < BATCH_MAX && !is_busy(&waiting.request.event) => batch.push(waiting),
-            Some(waiting) => queue.push_back(waiting),
-            None => break,
-        }
+fn next_batch(queue: &mut VecDeque<Waiting>, busy: &Busy) -> Vec<Waiting> {
+    let (mut batch, mut passed_by) = (Vec::new(), Vec::new());
+    while batch.len() < BATCH_MAX
+        && let Some(waiting) = queue.pop_front()
+    {
+        if is_busy(busy, &waiting) { passed_by.push(waiting) } else { batch.push(waiting) }
+    }
+    for waiting in passed_by.into_iter().rev() {
+        queue.push_front(waiting);
     }
     batch
 }
@@ -158,17 +165,21 @@ impl Lane {
     async fn run(self: Arc<Self>, mut receiver: mpsc::Receiver<Waiting>) {
         let mut queue: VecDeque<Waiting> = VecDeque::new();
         let mut settling: JoinSet<()> = JoinSet::new();
-        let mut busy: HashMap<tokio::task::Id, HashSet<EventId>> = HashMap::new();
+        let mut busy = Busy::new();
+        // Whether a request of an event that nobody is at may wait: a long queue is not looked through for nothing.
+        let mut may_begin = false;
         let mut is_open = true;
         while is_open || !queue.is_empty() || !settling.is_empty() {
             while queue.len() < LOOKED_THROUGH_MAX
                 && let Ok(waiting) = receiver.try_recv()
             {
+                may_begin |= !is_busy(&busy, &waiting);
                 queue.push_back(waiting);
             }
-            if settling.len() < BATCHES_AT_ONCE {
+            if may_begin && settling.len() < BATCHES_AT_ONCE {
                 let batch = next_batch(&mut queue, &busy);
-                if !batch.is_empty() {
+                may_begin = !batch.is_empty();
+                if may_begin {
                     let events = batch.iter().map(|waiting| waiting.request.event).collect();
                     let task = settling.spawn(Arc::clone(&self).answer(batch));
                     busy.insert(task.id(), events);
@@ -185,9 +196,13 @@ impl Lane {
                         }
                     };
                     busy.remove(&id);
+                    may_begin = true;
                 }
                 waiting = receiver.recv(), if is_open && queue.len() < LOOKED_THROUGH_MAX => match waiting {
-                    Some(waiting) => queue.push_back(waiting),
+                    Some(waiting) => {
+                        may_begin |= !is_busy(&busy, &waiting);
+                        queue.push_back(waiting);
+                    }
                     None => is_open = false,
                 },
             }

@@ -27,8 +27,6 @@ pub struct Swept {
     pub removed: u64,
 }
 
-const NOTHING: Swept = Swept { seen: 0, removed: 0 };
-
 /// Removes keys of holds that are older than `kept`. Keys of checkouts and cancellations stay with their booking.
 pub(super) async fn forget_keys(db: &Db, kept: Duration) -> Result<Swept, DbErr> {
     let tx = db.begin("hold_keys_forget").await?;
@@ -102,12 +100,10 @@ async fn remove_keys(tx: &Transaction, holds: &[Uuid], kept: Duration) -> Result
 async fn finish(tx: Transaction, sweep: &'static str, page: &[Uuid], removed: u64) -> Result<Swept, DbErr> {
     let Some(last) = page.last() else {
         tx.rollback().await?;
-        return Ok(NOTHING);
+        return Ok(Swept { seen: 0, removed: 0 });
     };
     tx.execute_raw(sql!("UPDATE hold_sweep SET after = $2 WHERE name = $1", sweep.to_owned(), *last)).await?;
-    tx.commit().await.map_err(|error| match error {
-        CommitError::RolledBack(cause) | CommitError::Unknown(cause) => cause,
-    })?;
+    tx.commit().await.map_err(CommitError::into_cause)?;
     metrics::counter!("parterre_retention_removed_total", "what" => sweep).increment(removed);
     Ok(Swept { seen: page.len(), removed })
 }

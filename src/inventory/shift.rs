@@ -9,7 +9,7 @@ use crate::db::Transaction;
 use crate::sql;
 use parterre_entity::{BookingId, EventId, HoldId, ItemState, SeatState};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -105,9 +105,12 @@ pub struct Items {
 #[error("the hold does not have all its items any more")]
 pub struct NotAllHeld;
 
+/// An item of a hold, and the booking that owns or will own it: the nil UUID if it is nobody's, since arrays of ids can't
+/// carry NULL.
 #[derive(FromQueryResult)]
 struct Item {
     hold_id: Uuid,
+    booking_id: Uuid,
     item_no: i16,
     event_id: EventId,
     seat_no: Option<i32>,
@@ -116,13 +119,14 @@ struct Item {
     state: ItemState,
 }
 
-/// A seat of a hold.
+/// A seat of a hold, and the hold and booking of its item.
 #[derive(FromQueryResult)]
 struct SeatOfItem {
     event_id: EventId,
     seat_no: i32,
     section_no: i16,
     hold_id: Uuid,
+    booking_id: Uuid,
 }
 
 /// Changes a hold's items and tells what readers see of it.
@@ -145,11 +149,13 @@ pub(super) async fn shift_all(
 ) -> Result<Result<Bump, NotAllHeld>, DbErr> {
     let plan = shift.plan();
     let all = Item::find_by_statement(sql!(
-        "SELECT item.* FROM unnest($1::uuid[]) AS wanted (hold_id) CROSS JOIN LATERAL (
+        "SELECT item.*, wanted.booking_id FROM unnest($1::uuid[], $2::uuid[]) AS wanted (hold_id, booking_id)
+         CROSS JOIN LATERAL (
              SELECT hold_id, item_no, event_id, seat_no, tier_no, quantity, state FROM hold_item
              WHERE hold_item.hold_id = wanted.hold_id OFFSET 0) AS item
          ORDER BY event_id, seat_no, tier_no",
-        holds.iter().map(|items| items.hold.0).collect::<Vec<_>>()
+        holds.iter().map(|items| items.hold.0).collect::<Vec<_>>(),
+        holds.iter().map(|items| items.booking.map_or(Uuid::nil(), Uuid::from)).collect::<Vec<_>>()
     ))
     .all(&**tx)
     .await?;
@@ -157,11 +163,8 @@ pub(super) async fn shift_all(
     if plan.all_or_none && moving.len() != all.len() {
         return Ok(Err(NotAllHeld));
     }
-    // Who is looked for in a seat's row: the hold while it is HELD, the booking from then on.
-    let bookings: HashMap<Uuid, Uuid> =
-        holds.iter().filter_map(|items| Some((items.hold.0, items.booking?.0))).collect();
     let wanted: Vec<(&Item, i32)> = moving.iter().filter_map(|item| Some((*item, item.seat_no?))).collect();
-    let owned = lock_owned_seats(tx, &plan, &bookings, &wanted).await?;
+    let owned = lock_owned_seats(tx, &plan, &wanted).await?;
     if plan.all_or_none && owned.len() != wanted.len() {
         return Ok(Err(NotAllHeld));
     }
@@ -172,7 +175,7 @@ pub(super) async fn shift_all(
         }
     }
     let mut bump = Bump::default();
-    write_seats(tx, &plan, &bookings, &owned).await?;
+    write_seats(tx, &plan, &owned).await?;
     for seat in &owned {
         bump.seat(seat.event_id, seat.section_no, (seat.seat_no, plan.letter, 0), plan.remaining);
     }
@@ -195,23 +198,14 @@ pub(super) async fn shift_all(
     Ok(Ok(bump))
 }
 
-/// The booking of a hold as it travels in an array, which can't carry NULL: nobody's is the nil UUID.
-fn booking_of(bookings: &HashMap<Uuid, Uuid>, hold: Uuid) -> Uuid {
-    bookings.get(&hold).copied().unwrap_or(Uuid::nil())
-}
-
-/// Locks the seats in key order and keeps those that are still this owner's, in the state the change starts from.
-async fn lock_owned_seats(
-    tx: &Transaction,
-    plan: &Plan,
-    bookings: &HashMap<Uuid, Uuid>,
-    wanted: &[(&Item, i32)],
-) -> Result<Vec<SeatOfItem>, DbErr> {
+/// Locks the seats in key order and keeps those that are still this owner's, in the state the change starts from: the
+/// hold's while HELD, the booking's from then on.
+async fn lock_owned_seats(tx: &Transaction, plan: &Plan, wanted: &[(&Item, i32)]) -> Result<Vec<SeatOfItem>, DbErr> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     SeatOfItem::find_by_statement(sql!(
-        "SELECT event_id, seat_no, section_no, wanted_hold AS hold_id FROM (
+        "SELECT event_id, seat_no, section_no, wanted_hold AS hold_id, wanted_booking AS booking_id FROM (
              SELECT locked.*, wanted.hold_id AS wanted_hold, wanted.booking_id AS wanted_booking
              FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[]) AS wanted (event_id, seat_no, hold_id, booking_id)
              CROSS JOIN LATERAL (
@@ -221,19 +215,14 @@ async fn lock_owned_seats(
         wanted.iter().map(|(item, _)| item.event_id.0).collect::<Vec<_>>(),
         wanted.iter().map(|(_, seat)| *seat).collect::<Vec<_>>(),
         wanted.iter().map(|(item, _)| item.hold_id).collect::<Vec<_>>(),
-        wanted.iter().map(|(item, _)| booking_of(bookings, item.hold_id)).collect::<Vec<_>>(),
+        wanted.iter().map(|(item, _)| item.booking_id).collect::<Vec<_>>(),
         plan.seat.0.as_str()
     ))
     .all(&**tx)
     .await
 }
 
-async fn write_seats(
-    tx: &Transaction,
-    plan: &Plan,
-    bookings: &HashMap<Uuid, Uuid>,
-    seats: &[SeatOfItem],
-) -> Result<(), DbErr> {
+async fn write_seats(tx: &Transaction, plan: &Plan, seats: &[SeatOfItem]) -> Result<(), DbErr> {
     if seats.is_empty() {
         return Ok(());
     }
@@ -251,7 +240,7 @@ async fn write_seats(
             seats.iter().map(|seat| seat.event_id.0).collect::<Vec<_>>(),
             seats.iter().map(|seat| seat.seat_no).collect::<Vec<_>>(),
             seats.iter().map(|seat| seat.hold_id).collect::<Vec<_>>(),
-            seats.iter().map(|seat| booking_of(bookings, seat.hold_id)).collect::<Vec<_>>(),
+            seats.iter().map(|seat| seat.booking_id).collect::<Vec<_>>(),
             plan.seat.1.as_str(),
             becomes_the_bookings,
             plan.seat.0.as_str()

@@ -103,16 +103,10 @@ async fn handle(
         // Another process was faster: its writes stand, ours must not.
         return transaction.rollback().await;
     }
-    transaction.commit().await.map_err(cause)?;
+    transaction.commit().await.map_err(CommitError::into_cause)?;
     metrics::counter!("parterre_outbox_delivered_total", "consumer" => consumer.name())
         .increment(u64::try_from(rows.len()).unwrap_or(u64::MAX));
     Ok(())
-}
-
-pub(super) fn cause(error: CommitError) -> DbErr {
-    match error {
-        CommitError::RolledBack(cause) | CommitError::Unknown(cause) => cause,
-    }
 }
 
 /// The consumer's cursor. One from another cluster means nothing: then the whole outbox starts over.
@@ -172,7 +166,7 @@ async fn start_over(db: &Db, here: &Cluster) -> Result<(), DbErr> {
         transaction.execute_raw(sql!("UPDATE outbox SET xid = pg_current_xact_id()")).await?;
         transaction.execute_raw(sql!("UPDATE outbox_removed SET xid = '0', id = 0")).await?;
     }
-    transaction.commit().await.map_err(cause)
+    transaction.commit().await.map_err(CommitError::into_cause)
 }
 
 async fn take_lease(db: &Db, name: &'static str, after: Position) -> Result<Option<Uuid>, DbErr> {
@@ -248,5 +242,5 @@ async fn set_aside(db: &Db, name: &'static str, at: Position, error: &DbErr) -> 
             at.id
         ))
         .await?;
-    transaction.commit().await.map_err(cause)
+    transaction.commit().await.map_err(CommitError::into_cause)
 }

@@ -3,9 +3,8 @@
 //! A consumer whose cursor is in the database never misses one: nothing behind the slowest cursor is touched. A reader
 //! that keeps its cursor elsewhere (a server's search index) compares it with `removed`, and starts over if it is older.
 
-use super::consumer::cause;
 use super::feed::Position;
-use crate::db::{Db, Single};
+use crate::db::{CommitError, Db, Single};
 use crate::sql;
 use chrono::Duration;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
@@ -79,7 +78,7 @@ pub async fn forget_some(db: &Db, kept: Duration) -> Result<u64, DbErr> {
             kept.as_seconds_f64()
         ))
         .await?;
-    transaction.commit().await.map_err(cause)?;
+    transaction.commit().await.map_err(CommitError::into_cause)?;
     metrics::counter!("parterre_outbox_removed_total").increment(removed);
     Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
 }
