@@ -106,6 +106,95 @@ async fn a_poisoned_row_is_set_aside_and_the_feed_goes_on() {
     stage.finish().await;
 }
 
+/// Notes at each row whether its lease was there; one word is poison.
+struct Leased {
+    db: Db,
+    seen: Mutex<Vec<bool>>,
+}
+
+#[async_trait]
+impl Consumer for Leased {
+    fn name(&self) -> &'static str {
+        "leased"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        Topic::ALL
+    }
+
+    async fn act(&self, rows: &[Row]) -> Result<(), DbErr> {
+        let statement = "SELECT lease_until > clock_timestamp() FROM outbox_cursor WHERE consumer = 'leased'";
+        let row = self.db.pool().query_one_raw(parterre::sql!(statement)).await?.unwrap();
+        self.seen.lock().unwrap().push(row.try_get_by_index::<Option<bool>>(0)? == Some(true));
+        if rows.iter().any(|row| row.payload["word"] == "poison") {
+            return Err(DbErr::Custom("poison".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Nobody else takes up rows that are being delivered one by one, and the lease is given back in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_kept_while_rows_are_delivered_one_by_one() {
+    let (stage, db) = alone().await;
+    for word in ["one", "poison", "two", "three"] {
+        let tx = db.begin("word").await.unwrap();
+        append(&*tx, &[change(word)]).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let leased = Leased { db: db.clone(), seen: Mutex::default() };
+    eventually("all is read", || async { (consume(&db, &leased).await.unwrap() == Progress::Idle).then_some(()) })
+        .await;
+    let seen = leased.seen.lock().unwrap().clone();
+    assert!(seen.len() >= 5 && seen.iter().all(|leased| *leased), "together, then each of four: {seen:?}");
+    assert_eq!(stage.number("SELECT count(*) FROM outbox_quarantine WHERE consumer = 'leased'").await, 1);
+    assert_eq!(
+        stage.number("SELECT count(*) FROM outbox_cursor WHERE consumer = 'leased' AND lease_until IS NOT NULL").await,
+        0
+    );
+    stage.execute("DELETE FROM outbox_quarantine").await;
+    stage.finish().await;
+}
+
+/// Fails its row, and before it does, another process goes past it.
+struct Overtaken(Db);
+
+#[async_trait]
+impl Consumer for Overtaken {
+    fn name(&self) -> &'static str {
+        "overtaken"
+    }
+
+    fn topics(&self) -> &'static [Topic] {
+        Topic::ALL
+    }
+
+    async fn act(&self, _: &[Row]) -> Result<(), DbErr> {
+        let newest = "UPDATE outbox_cursor SET (xid, id) = (SELECT xid, id FROM outbox ORDER BY outbox.xid DESC, outbox.id DESC LIMIT 1)
+            WHERE consumer = 'overtaken'";
+        self.0.pool().execute_raw(parterre::sql!(newest)).await?;
+        Err(DbErr::Custom("too late".into()))
+    }
+}
+
+/// What another process has delivered is not set aside, and is not delivered again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_others_have_delivered_is_not_set_aside() {
+    let (stage, db) = alone().await;
+    for word in ["one", "two", "three"] {
+        let tx = db.begin("word").await.unwrap();
+        append(&*tx, &[change(word)]).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let overtaken = Overtaken(db.clone());
+    eventually("all is read", || async { (consume(&db, &overtaken).await.unwrap() == Progress::Idle).then_some(()) })
+        .await;
+    assert_eq!(stage.number("SELECT count(*) FROM outbox_quarantine").await, 0);
+    let behind = "SELECT count(*) FROM outbox, outbox_cursor AS cursor WHERE cursor.consumer = 'overtaken' AND (outbox.xid, outbox.id) > (cursor.xid, cursor.id)";
+    assert_eq!(stage.number(behind).await, 0, "the cursor was not moved back");
+    stage.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_read_every_row_once() {
     let (stage, db) = alone().await;

@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::auditor::Violation;
 use crate::booking::{Bookings, ReconcileError};
-use crate::db::Db;
+use crate::db::{Db, Pace};
 use crate::discovery::{Indexer, Pass};
 use crate::inventory::{HOLDS_KEPT, KEYS_KEPT};
 use crate::outbox::{Progress, consume};
@@ -73,18 +73,22 @@ pub fn start(app: &App) {
             Ok::<_, DbErr>(Next::Later)
         }
     });
-    let (db, maps) = (app.db.clone(), app.services.seat_maps.clone());
+    let (db, maps, shutdown) = (app.db.clone(), app.services.seat_maps.clone(), app.shutdown.clone());
     let begun = Instant::now();
     run(app, ("auditor", Duration::from_mins(1), Wake::default()), move || {
-        let (db, maps) = (db.clone(), maps.clone());
+        let (db, maps, shutdown) = (db.clone(), maps.clone(), shutdown.clone());
         async move {
             // What an earlier process left is caught up with first.
             if begun.elapsed() < Duration::from_mins(1) {
                 return Ok(Next::Later);
             }
-            let mut violations =
-                crate::auditor::check(&db, chrono::Duration::seconds(60), crate::db::Pace::Gentle).await?;
-            let differences = maps.differences(crate::db::Pace::Gentle).await?;
+            // It only reads, so nobody waits for it who wants to end.
+            let audit = async {
+                let violations = crate::auditor::check(&db, chrono::Duration::seconds(60), Pace::Gentle).await?;
+                Ok::<_, DbErr>((violations, maps.differences(Pace::Gentle).await?))
+            };
+            let Some(audited) = shutdown.run_until_cancelled(audit).await else { return Ok(Next::Later) };
+            let (mut violations, differences) = audited?;
             let invariant = "I11: snapshot and deltas are the database at that version";
             violations.extend(differences.into_iter().map(|what| Violation { invariant, what }));
             metrics::gauge!("parterre_invariant_violations")
