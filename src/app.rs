@@ -10,7 +10,7 @@ use crate::discovery::Discovery;
 use crate::graphql::guard::Documents;
 use crate::graphql::{ApiSchema, Services, schema};
 use crate::http::{Geometries, OpenStreams, PackedMaps, PersistedQueries, Purger};
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, Lanes, NoLanes};
 use crate::limit::{Limiter, Rate, Rates};
 use crate::notification::{self, Mailer, Transport, TransportError};
 use crate::payment::Stripe;
@@ -91,6 +91,9 @@ pub enum StartError {
     /// The database is away.
     #[error(transparent)]
     Database(#[from] Unreachable),
+    /// The lanes can't start.
+    #[error(transparent)]
+    Lanes(#[from] NoLanes),
     /// Redis is away.
     #[error("cannot reach Redis: {0}; start it, or unset REDIS_URL to serve alone")]
     Bus(#[from] BusError),
@@ -166,7 +169,8 @@ impl App {
         };
         let (outbox_wake, payment_wake) = (Wake::default(), Wake::default());
         let catalogue = Catalogue::new(db.clone());
-        let inventory = Arc::new(Inventory::start(config.lanes, &db, &bus, &outbox_wake, &tasks));
+        let lanes = Lanes::start(config.lanes, &config.database_url, &bus, &outbox_wake, &tasks).await?;
+        let inventory = Arc::new(Inventory::new(&db, &bus, &outbox_wake, lanes));
         let provider = Arc::new(
             Stripe::new(&config.stripe_api_base, config.stripe_secret_key.clone(), config.stripe_calls_per_second)
                 .map_err(StartError::Payment)?,

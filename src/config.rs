@@ -47,7 +47,7 @@ pub struct Config {
     /// PostgreSQL, for example `postgres://user@host/database`
     #[arg(long, env = "DATABASE_URL", default_value = "postgres://localhost/parterre", hide_env_values = true)]
     pub database_url: String,
-    /// Connections in this process's pool
+    /// Connections in this process's pool, besides three for each lane
     #[arg(long, env = "DATABASE_CONNECTIONS", default_value_t = 16)]
     pub database_connections: u32,
     /// Redis; without it this process serves alone

@@ -6,6 +6,7 @@ use parterre::app::App;
 use parterre::auth::{Person, issue};
 use parterre::booking::{Decided, Decision};
 use parterre::config::{Config, Secret};
+use parterre::outbox::{self, Lag};
 use parterre::payment::simulator::{Settings, Simulator};
 use parterre::{db, dev, graphql, http, telemetry, workers};
 use parterre_entity::PaymentId;
@@ -47,6 +48,8 @@ enum Command {
     Reconcile(ReconcileArgs),
     /// Payments that a person has to look at
     Payments(PaymentsArgs),
+    /// List the consumers of the outbox and how far behind they are, or forget one that was switched off for good
+    Outbox(OutboxArgs),
     /// Measure a server on a private PostgreSQL and Redis
     Bench(parterre::bench::Options),
     /// Print the GraphQL schema
@@ -143,6 +146,15 @@ enum Decide {
     GiveBack,
     /// It was put right at the provider: settle it by what is there now
     LookAgain,
+}
+
+#[derive(Args)]
+struct OutboxArgs {
+    /// The consumer to forget: nothing is kept for it any more
+    #[arg(long)]
+    forget: Option<String>,
+    #[command(flatten)]
+    config: Config,
 }
 
 #[derive(Args)]
@@ -264,6 +276,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Reconcile(args) => reconcile(args).await?,
         Command::Audit(config) => return audit(&config).await,
         Command::Payments(PaymentsArgs { what }) => review(what).await?,
+        Command::Outbox(args) => consumers(args).await?,
         Command::Bench(options) => parterre::bench::run(options).await?,
         Command::Schema(SchemaArgs { errors: true }) => print!("{}", graphql::error_table()),
         Command::Schema(SchemaArgs { errors: false }) => print!("{}", graphql::sdl()),
@@ -286,6 +299,21 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::DatabaseUrl => println!("{}", dev::database_url()?),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "the command line's own answer")]
+async fn consumers(args: OutboxArgs) -> anyhow::Result<()> {
+    let db = connect(&args.config).await?;
+    if let Some(consumer) = args.forget {
+        anyhow::ensure!(
+            outbox::forget(&db, &consumer).await?,
+            "no consumer is named {consumer}: `parterre outbox` lists them"
+        );
+    }
+    for Lag { consumer, seconds } in outbox::lags(&db).await? {
+        println!("{consumer:<16} {seconds:>10.1} s behind");
+    }
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the command line's own answer")]

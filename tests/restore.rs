@@ -3,7 +3,9 @@
 use crate::support::{Api, Setup, Stage, eventually, start};
 use parterre::db::Db;
 use parterre::dev::{Cluster, Durability};
+use parterre::discovery::{Discovery, Indexer, Pass};
 use parterre::{auditor, outbox};
+use sea_orm::ConnectionTrait as _;
 use serde_json::json;
 use std::process::Command;
 use tokio::net::TcpListener;
@@ -44,6 +46,11 @@ async fn a_dump_restored_into_a_new_cluster_skips_no_outbox_row_and_rebuilds_ind
     let all = stage.number("SELECT count(*) FROM outbox").await;
     let readable = i64::try_from(rows.len()).unwrap();
     eprintln!("{readable} of {all} outbox rows are readable before the new cluster is noticed");
+    // The old cluster was much older, and no worker has noticed yet that this is another one.
+    db.pool().execute_unprepared("UPDATE outbox_removed SET xid = '4000000000', id = 1").await.unwrap();
+    let mut indexer = Indexer::new(Discovery::open(db.clone(), &stage.folder.join("alone")));
+    assert_eq!(indexer.pass().await.unwrap(), Pass::Rebuilt, "there was no index");
+    assert_ne!(indexer.pass().await.unwrap(), Pass::Rebuilt, "what the old cluster removed says nothing here");
     // The old index, whose position is of the old cluster, is still there.
     let mut config = stage.config.clone();
     config.database_url = cluster.url("restored");
@@ -70,7 +77,6 @@ async fn a_dump_restored_into_a_new_cluster_skips_no_outbox_row_and_rebuilds_ind
     eventually("what is new is delivered too", || tickets(mina.clone(), new.clone())).await;
     assert_eq!(mina.data(map, json!({ "id": hall.event })).await["seatMap"]["sections"][0]["statuses"], "SASASA");
     eventually("every row is delivered to every consumer", || async {
-        use sea_orm::ConnectionTrait as _;
         let statement = "SELECT count(*) FROM outbox, outbox_cursor AS cursor WHERE (outbox.xid, outbox.id) > (cursor.xid, cursor.id)";
         let row = db.pool().query_one_raw(parterre::sql!(statement)).await.unwrap().unwrap();
         (row.try_get_by_index::<i64>(0).unwrap() == 0).then_some(())

@@ -4,7 +4,7 @@ use crate::support::{Setup, Stage, eventually};
 use chrono::Duration;
 use parterre::discovery::{Discovery, Indexer, Pass};
 use parterre::inventory::KEYS_KEPT;
-use parterre::outbox::{Change, Topic, append, forget_some, removed};
+use parterre::outbox::{Change, Topic, append, forget, forget_some, lags, removed, watch_all};
 use serde_json::json;
 
 async fn tell(stage: &Stage, count: usize) {
@@ -13,6 +13,9 @@ async fn tell(stage: &Stage, count: usize) {
         append(&*tx, &[Change { topic: Topic::Venue, event: None, subject: None, payload: json!({}) }]).await.unwrap();
         tx.commit().await.unwrap();
     }
+    // As for consumers, which read a row when no older transaction is open, in whatever database.
+    let unread = "SELECT count(*) FROM outbox WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())";
+    eventually("all can be read", || async { (stage.number(unread).await == 0).then_some(()) }).await;
 }
 
 async fn forget_all(stage: &Stage, kept: Duration) {
@@ -125,7 +128,7 @@ async fn ended_holds_go_with_their_items_and_keys() {
     // As if it were 26 hours later and nothing were kept.
     let later = Duration::hours(-26);
     let swept = inventory.forget_holds(later).await.unwrap();
-    assert_eq!((swept.seen, swept.removed), (4, 1), "only mina's ended without a booking");
+    assert_eq!((swept.seen, swept.removed), (2, 1), "mina's ended without a booking, leo's did not, and ada's is live");
     assert_eq!(inventory.forget_holds(later).await.unwrap().seen, 0, "none is looked at twice");
     assert_eq!(stage.number("SELECT count(*) FROM hold").await, 3);
     assert_eq!(stage.number("SELECT count(*) FROM hold_item").await, 3);
@@ -136,6 +139,51 @@ async fn ended_holds_go_with_their_items_and_keys() {
     assert_eq!(again["hold"]["replayed"], serde_json::Value::Null, "{again}");
     assert_eq!(again["userErrors"], json!([]));
     stage.finish().await;
+}
+
+/// A hold whose end is late is waited for: the sweep never comes back to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_hold_is_not_passed_by() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 8, |_| {}).await;
+    let inventory = &stage.servers[0].app.services.inventory;
+    let mina = stage.buyer("mina");
+    let mut ids = Vec::new();
+    for seat in ["A-1", "A-3", "A-5"] {
+        ids.push(mina.hold(&hall.event, seat, &[seat]).await["hold"]["id"].clone());
+    }
+    for ended in [&ids[0], &ids[2]] {
+        mina.must("releaseHold", json!({ "holdId": ended }), "hold { id }").await;
+    }
+    let later = Duration::hours(-26);
+    let swept = inventory.forget_holds(later).await.unwrap();
+    assert_eq!((swept.seen, swept.removed), (1, 1), "the first");
+    assert_eq!(inventory.forget_holds(later).await.unwrap().seen, 0, "the second is live");
+    mina.must("releaseHold", json!({ "holdId": ids[1] }), "hold { id }").await;
+    let swept = inventory.forget_holds(later).await.unwrap();
+    assert_eq!((swept.seen, swept.removed), (2, 2), "and now it and the third are gone");
+    stage.finish().await;
+}
+
+/// Who keeps rows from being removed can be seen, and forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_is_gone_is_told_of_and_can_be_forgotten() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    tell(&stage, 4).await;
+    stage.execute("UPDATE outbox SET created_at = created_at - interval '2 hours'").await;
+    cursor(&stage, "gone", 0).await;
+    cursor(&stage, "here", 3).await;
+    let late = watch_all(&stage.db, Duration::hours(1)).await.unwrap();
+    assert_eq!(late.iter().map(|lag| lag.consumer.as_str()).collect::<Vec<_>>(), ["gone"]);
+    assert!((7_200.0..7_300.0).contains(&late[0].seconds), "{late:?}");
+    forget_all(&stage, Duration::zero()).await;
+    assert_eq!(stage.number("SELECT count(*) FROM outbox").await, 3);
+    assert!(forget(&stage.db, "gone").await.unwrap());
+    assert!(!forget(&stage.db, "gone").await.unwrap(), "there is none any more");
+    forget_all(&stage, Duration::zero()).await;
+    assert_eq!(stage.number("SELECT count(*) FROM outbox").await, 0);
+    assert_eq!(lags(&stage.db).await.unwrap().len(), 1);
+    stage.discard().await;
 }
 
 /// Keys of holds go before the holds; those of checkouts stay as long as the booking.

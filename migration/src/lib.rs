@@ -11,6 +11,7 @@ mod m0002_money;
 mod m0003_waiting_room;
 mod m0004_sales;
 mod m0005_retention;
+mod m0006_outbox_history;
 
 /// All migrations, oldest first.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_waiting_room::Migration),
             Box::new(m0004_sales::Migration),
             Box::new(m0005_retention::Migration),
+            Box::new(m0006_outbox_history::Migration),
         ]
     }
 }

@@ -18,6 +18,8 @@ pub struct Cursor {
     pub key: i64,
     /// The event, breaking ties.
     pub id: Uuid,
+    /// The words in which typos were looked for, a bit each: the next page asks the same.
+    pub tolerant: u16,
 }
 
 /// An event that matches.
@@ -64,6 +66,7 @@ pub(crate) struct Spec {
     pub(crate) sort: Sort,
     pub(crate) near: Option<Near>,
     pub(crate) after: Option<Cursor>,
+    pub(crate) tolerant: u16,
     pub(crate) limit: usize,
     pub(crate) now: i64,
     pub(crate) statuses: Vec<SaleStatus>,
@@ -268,7 +271,7 @@ impl SegmentCollector for Segment {
             return;
         }
         let id = Uuid::from_u64_pair(self.id_high.get_val(doc), self.id_low.get_val(doc));
-        let hit = Hit { cursor: Cursor { key, id }, score };
+        let hit = Hit { cursor: Cursor { key, id, tolerant: self.spec.tolerant }, score };
         if self.spec.after.is_some_and(|after| hit.cursor <= after) {
             return;
         }

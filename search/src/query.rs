@@ -102,48 +102,48 @@ pub struct Request {
     pub facets: bool,
 }
 
-/// Where typos are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Typos {
-    /// Every word is there as typed.
-    Nowhere,
-    /// In words that no event has.
-    InUnknown,
-    /// In every word: a typo may have made another word that exists.
-    Everywhere,
-}
-
 /// A word that is looked for.
 struct Word {
     text: String,
-    is_known: bool,
     is_last: bool,
 }
 
-/// Words of a text that are looked for; more say nothing more.
+/// Words of a text that are looked for; more say nothing more. Fewer than a cursor has bits.
 const WORDS_MAX: usize = 12;
+/// Typos are looked for in every word.
+const EVERYWHERE: u16 = u16::MAX;
 
-/// Looks for what was typed, and only if that finds nothing for what may have been meant: most people type right, and a
-/// word with its variants costs many times the word.
+/// Looks for what was typed, with typos only in words that no event has; and only if that finds nothing for typos in every
+/// word, since one may have made another word that exists: most people type right, and a word with its variants costs many
+/// times the word. Later pages look as the first did, whatever the index has learned since.
 pub(crate) fn run(searcher: &Searcher, fields: Fields, request: &Request) -> Result<Hits, SearchError> {
-    let words = looked_for(searcher, fields, &request.text)?;
-    let first = if words.iter().all(|word| word.is_known) { Typos::Nowhere } else { Typos::InUnknown };
-    let hits = pass(searcher, fields, request, &words, first)?;
+    let words = looked_for(&request.text);
+    if let Some(after) = request.after {
+        return pass(searcher, fields, request, &words, after.tolerant);
+    }
+    let hits = pass(searcher, fields, request, &words, unknown(searcher, fields, &words)?)?;
     if hits.total > 0 || words.is_empty() {
         return Ok(hits);
     }
-    pass(searcher, fields, request, &words, Typos::Everywhere)
+    pass(searcher, fields, request, &words, EVERYWHERE)
 }
 
-fn looked_for(searcher: &Searcher, fields: Fields, text: &str) -> Result<Vec<Word>, SearchError> {
+fn looked_for(text: &str) -> Vec<Word> {
     let mut words = words(text);
     words.truncate(WORDS_MAX);
     let count = words.len();
-    let word = |(at, text): (usize, String)| {
-        let is_known = searcher.doc_freq(&Term::from_field_text(fields.any, &text))? > 0;
-        Ok(Word { text, is_known, is_last: at + 1 == count })
-    };
-    words.into_iter().enumerate().map(word).collect()
+    words.into_iter().enumerate().map(|(at, text)| Word { text, is_last: at + 1 == count }).collect()
+}
+
+/// The words that no event has, a bit each.
+fn unknown(searcher: &Searcher, fields: Fields, words: &[Word]) -> Result<u16, SearchError> {
+    let mut unknown = 0;
+    for (at, word) in words.iter().enumerate() {
+        if searcher.doc_freq(&Term::from_field_text(fields.any, &word.text))? == 0 {
+            unknown |= 1 << at;
+        }
+    }
+    Ok(unknown)
 }
 
 fn pass(
@@ -151,7 +151,7 @@ fn pass(
     fields: Fields,
     request: &Request,
     words: &[Word],
-    typos: Typos,
+    tolerant: u16,
 ) -> Result<Hits, SearchError> {
     let mut statuses = request.filter.sale_status.clone().unwrap_or_else(|| SaleStatus::SHOWN.to_vec());
     // An organization's own are let through by the query; nobody else sees any.
@@ -160,26 +160,22 @@ fn pass(
         sort: request.sort,
         near: request.filter.near,
         after: request.after,
+        tolerant,
         limit: request.limit,
         now: request.now,
         statuses,
         has_text: !words.is_empty(),
         facets: request.facets,
     };
-    let (query, scores) = tree(fields, request, words, typos);
+    let (query, scores) = tree(fields, request, words, tolerant);
     collect(searcher, &query, &scores, spec)
 }
 
 /// What matches, and what makes a match worth something.
-fn tree(fields: Fields, request: &Request, words: &[Word], typos: Typos) -> (BooleanQuery, Vec<Box<dyn Query>>) {
+fn tree(fields: Fields, request: &Request, words: &[Word], tolerant: u16) -> (BooleanQuery, Vec<Box<dyn Query>>) {
     let (mut must, mut scores) = (Vec::new(), Vec::new());
-    for word in words {
-        let is_tolerant = match typos {
-            Typos::Nowhere => false,
-            Typos::InUnknown => !word.is_known,
-            Typos::Everywhere => true,
-        };
-        let variants = variants(fields, word, is_tolerant);
+    for (at, word) in words.iter().enumerate() {
+        let variants = variants(fields, word, tolerant >> at & 1 == 1);
         let as_typed = exact(fields.any, &word.text);
         let clause = if variants.is_empty() {
             as_typed
@@ -327,10 +323,9 @@ mod tests {
             drafts_of: None,
             facets: true,
         };
-        let known: Vec<Word> =
-            words(text).into_iter().map(|text| Word { is_last: text == "reykjavik", text, is_known: true }).collect();
-        let plain = allocation_counter::measure(|| drop(tree(fields, &request, &known, Typos::Nowhere)));
-        let tolerant = allocation_counter::measure(|| drop(tree(fields, &request, &known, Typos::Everywhere)));
+        let words = looked_for(text);
+        let plain = allocation_counter::measure(|| drop(tree(fields, &request, &words, 0)));
+        let tolerant = allocation_counter::measure(|| drop(tree(fields, &request, &words, EVERYWHERE)));
         assert!(plain.count_total <= 130, "{plain:?}");
         assert!(tolerant.count_total <= 200, "{tolerant:?}");
     }

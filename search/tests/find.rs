@@ -194,6 +194,24 @@ fn sorts_facets_and_pages() {
     assert_eq!(shelf.find(&cheap)[0], 0);
 }
 
+/// What is typed wrong may be a word that somebody else's event has by the time of the second page.
+#[test]
+fn later_pages_look_for_what_the_first_one_did() {
+    let shows: Vec<EventDocument> =
+        (0..15).map(|n| event(&format!("Staatskapelle {n}"), "Orchestra", "Dresden")).collect();
+    let shelf = shelf(&shows);
+    let mut mistyped = request("staatskapele");
+    let first = shelf.index.search(&mistyped).unwrap();
+    assert_eq!((first.total, first.has_more), (15, true));
+    let mut writer = shelf.index.writer().unwrap();
+    writer.put(&event("Staatskapele", "A misprint", "Berlin")).unwrap();
+    writer.commit("later").unwrap();
+    assert_eq!(shelf.index.search(&mistyped).unwrap().total, 1, "whoever asks now is shown the one that is spelled so");
+    mistyped.after = first.hits.last().map(|hit| hit.cursor);
+    let second = shelf.index.search(&mistyped).unwrap();
+    assert!(second.hits.len() >= 5 && !second.has_more, "{second:?}");
+}
+
 #[test]
 fn an_event_is_there_once_and_its_position_is_told() {
     let one = event("Aida", "A", "Berlin");

@@ -28,7 +28,7 @@ impl Asks for Same {
         Some(self.request.clone())
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         answer.status == self.status
     }
 }

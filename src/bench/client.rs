@@ -1,7 +1,11 @@
 //! HTTP/1.1 and WebSocket, as little of them as a load generator needs, so that what is measured is the server.
 
+use crate::auth::{Person, issue};
+use crate::config::Config;
 use anyhow::{Context as _, bail, ensure};
+use serde_json::{Value, json};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -81,6 +85,13 @@ pub(super) fn post(path: &str, token: Option<&str>, body: &str) -> Vec<u8> {
         body.len()
     )
     .into_bytes()
+}
+
+/// A mutation of a buyer with its `$input`, as bytes.
+pub(super) fn mutation(config: &Config, buyer: impl Into<String>, query: &str, input: &Value) -> Vec<u8> {
+    // The development secret signs anything.
+    let token = issue(config, &Person::buyer(buyer), Duration::from_hours(1)).unwrap_or_default();
+    post("/graphql", Some(&token), &json!({ "query": query, "variables": { "input": input } }).to_string())
 }
 
 /// A request without a body, with more headers, each ended by `\r\n`.

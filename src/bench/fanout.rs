@@ -1,7 +1,8 @@
 //! Many who watch one map, on which forty seats change a second.
 
 use super::Options;
-use super::client::{Connection, Subscriber, post};
+use super::client::{Connection, Subscriber};
+use super::holds::hold;
 use super::report::{Latency, Report};
 use super::world::{Arena, ROWS, World};
 use anyhow::{Context as _, ensure};
@@ -144,12 +145,7 @@ async fn change(world: &World, arena: &Arena, clock: &Clock, holds: u32) -> anyh
             let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
             asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));
         }
-        let body = json!({
-            "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { userErrors { code } } }",
-            "variables": { "input": { "eventId": arena.event, "idempotencyKey": "k", "seatIds": seats } },
-        });
-        let token = world.token(&format!("buyer-{n}"))?;
-        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
+        let answer = connection.send(&hold(&world.config(), &arena.event, &format!("buyer-{n}"), &seats)).await?;
         ensure!(answer.contains("\"userErrors\":[]"), "{}", answer.text());
     }
     Ok(())

@@ -1,11 +1,10 @@
 //! Holds: over many events, each seat wanted once; and on a few seats that everybody wants.
 
-use super::client::{Answer, post};
+use super::client::{Answer, mutation};
 use super::load::{Asks, Pace, Seen, load};
-use super::report::{Report, rate};
+use super::report::{Latency, Report, rate};
 use super::world::{Arena, ROWS, World};
 use super::{Options, pgbench};
-use crate::auth::{Person, issue};
 use crate::config::Config;
 use anyhow::ensure;
 use serde_json::json;
@@ -15,17 +14,12 @@ use std::time::Duration;
 
 /// Events that are on sale at once.
 const EVENTS: usize = 20;
-/// Connections of a closed load.
-const CONNECTIONS: u32 = 256;
 
-/// A request for two seats, of a buyer who never asked before.
+/// A request for seats, of a buyer who never asked before.
 pub(super) fn hold(config: &Config, event: &str, buyer: &str, seats: &[String]) -> Vec<u8> {
-    let token = issue(config, &Person::buyer(buyer), Duration::from_hours(1)).unwrap_or_default();
-    let body = json!({
-        "query": "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }",
-        "variables": { "input": { "eventId": event, "idempotencyKey": "k", "seatIds": seats } },
-    });
-    post("/graphql", Some(&token), &body.to_string())
+    let query =
+        "mutation($input: HoldSeatsInput!) { holdSeats(input: $input) { hold { id expiresAt } userErrors { code } } }";
+    mutation(config, buyer, query, &json!({ "eventId": event, "idempotencyKey": "k", "seatIds": seats }))
 }
 
 /// Every pair of seats of every event once, in an order that jumps about.
@@ -58,7 +52,7 @@ impl Asks for Uniform {
         Some(hold(&self.config, &arena.event, &format!("buyer-{n}"), &seats))
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         answer.contains("\"userErrors\":[]")
     }
 }
@@ -80,7 +74,7 @@ impl Asks for Wanted {
         Some(hold(&self.config, &self.event, &format!("wants-{n}"), &seats))
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         // Most are told that somebody was faster, and that is an answer too.
         answer.contains("\"userErrors\":[]") || answer.contains("SEATS_UNAVAILABLE")
     }
@@ -100,30 +94,26 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
     let seats = options.share(EVENTS * ROWS);
     let count = seats.div_ceil(ROWS);
-    let first = world.arena(seats / count).await?;
-    let mut events = vec![first.clone()];
-    for _ in 1..count {
-        events.push(world.event(&first).await?);
-    }
+    let hall = world.arena(seats / count).await?;
+    let events = world.events(&hall, count, json!({})).await?;
     // Events for the anchor, which meets the same tables and leaves the others alone.
-    let mut for_anchor = vec![world.arena(ROWS).await?];
-    while let Some(arena) = for_anchor.last().filter(|_| for_anchor.len() < pgbench::EVENTS) {
-        for_anchor.push(world.event(arena).await?);
-    }
+    let for_anchor = world.events(&world.arena(ROWS).await?, pgbench::EVENTS, json!({})).await?;
+    world.settle().await?;
     let asks = Uniform::new(&world, events);
-    load(world.server, (CONNECTIONS, Pace::Closed), warm_up(options), Arc::clone(&asks)).await?;
+    let closed = (options.connections, Pace::Closed);
+    load(world.server, closed, warm_up(options), Arc::clone(&asks)).await?;
     let before = pgbench::holds(&world, &for_anchor, options.seconds).await?;
     let mut report = Report::new("holds", "holds/s");
     let wal = world.wal_bytes().await?;
-    let mut made = 0;
+    let mut latency = Latency::new();
     for _ in 0..options.rounds {
-        let seen = load(world.server, (CONNECTIONS, Pace::Closed), options.round(), Arc::clone(&asks)).await?;
+        let seen = load(world.server, closed, options.round(), Arc::clone(&asks)).await?;
         check(&report, &seen)?;
-        made += seen.latency.count();
         report.rounds.push(rate(seen.latency.count(), seen.took));
-        report.latency = Some(seen.latency);
+        latency.add(&seen.latency);
     }
-    let each = (world.wal_bytes().await? - wal) / f64::from(u32::try_from(made.max(1))?);
+    let each = (world.wal_bytes().await? - wal) / f64::from(u32::try_from(latency.count().max(1))?);
+    report.latency = Some(latency);
     let after = pgbench::holds(&world, &for_anchor, options.seconds).await?;
     // Whichever was better: it has to be beaten at its best.
     report.anchor = Some(("pgbench, 16 clients", before.max(after)));
@@ -131,7 +121,7 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.notes.push(format!(
         "pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold; {hot:.1} % of updates of seats are HOT"
     ));
-    report.notes.push(format!("{:.0} MB of memory with {count} maps of {} seats", world.memory_mb(), first.rows * 200));
+    report.notes.push(format!("{:.0} MB of memory with {count} maps of {} seats", world.memory_mb(), hall.rows * 200));
 
     let mut reports = Vec::new();
     // What a small catalogue has left would not last.
@@ -141,7 +131,8 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     }
     for (name, pace) in open {
         let mut open = Report::new(name, "ms, p95");
-        let seen = load(world.server, (CONNECTIONS, Pace::Open(pace)), options.round(), Arc::clone(&asks)).await?;
+        let seen =
+            load(world.server, (options.connections, Pace::Open(pace)), options.round(), Arc::clone(&asks)).await?;
         check(&open, &seen)?;
         open.rounds.push(seen.latency.ms(0.95));
         open.notes.push(format!("{pace:.0} holds/s asked for"));
@@ -157,23 +148,25 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
 pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
     let arena = world.arena(ROWS).await?;
-    let quiet = Uniform::new(&world, vec![world.event(&arena).await?]);
+    let quiet = Uniform::new(&world, world.events(&arena, 1, json!({})).await?);
+    world.settle().await?;
     let unrelated = (8, Pace::Open(100.0));
     load(world.server, unrelated, Duration::from_secs(3), Arc::clone(&quiet)).await?;
     let alone = load(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
     let asks = Arc::new(Wanted { config: world.config(), event: arena.event, seats, from: AtomicU64::new(0) });
     let mut report = Report::new(name, "decisions/s");
-    let mut beside = Vec::new();
+    let (mut beside, mut latency) = (Vec::new(), Latency::new());
     for _ in 0..options.rounds {
-        let crowd = load(world.server, (CONNECTIONS, Pace::Closed), options.round(), Arc::clone(&asks));
+        let crowd = load(world.server, (options.connections, Pace::Closed), options.round(), Arc::clone(&asks));
         let others = load(world.server, unrelated, options.round(), Arc::clone(&quiet));
         let (crowd, others) = tokio::try_join!(crowd, others)?;
         check(&report, &crowd)?;
         check(&report, &others)?;
         report.rounds.push(rate(crowd.latency.count(), crowd.took));
         beside.push(format!("{:.1}", others.latency.ms(0.95)));
-        report.latency = Some(crowd.latency);
+        latency.add(&crowd.latency);
     }
+    report.latency = Some(latency);
     report.notes.push(format!(
         "an unrelated event at 100 holds/s: p95 {:.1} ms alone, {} ms beside the crowd, round by round",
         alone.latency.ms(0.95),

@@ -2,16 +2,14 @@
 //! insertions by as many connections, each waiting for its answer.
 
 use super::Options;
-use super::client::{Answer, post};
+use super::client::{Answer, mutation};
 use super::load::{Asks, Pace, load};
 use super::report::{Report, rate};
 use super::world::{ROWS, World};
-use crate::auth::{Person, issue};
 use crate::config::Config;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// People in the queue at the end.
@@ -21,25 +19,19 @@ const CONNECTIONS: u32 = 64;
 struct Crowd {
     config: Config,
     event: String,
-    from: AtomicU64,
     people: u64,
 }
 
 impl Asks for Crowd {
-    fn request(&self, _: u64) -> Option<Vec<u8>> {
-        let n = self.from.fetch_add(1, Ordering::Relaxed);
+    fn request(&self, n: u64) -> Option<Vec<u8>> {
         if n >= self.people {
             return None;
         }
-        let token = issue(&self.config, &Person::buyer(format!("waits-{n}")), Duration::from_hours(1)).ok()?;
-        let body = json!({
-            "query": "mutation($input: JoinWaitingRoomInput!) { joinWaitingRoom(input: $input) { waitingRoom { status position } userErrors { code } } }",
-            "variables": { "input": { "eventId": self.event } },
-        });
-        Some(post("/graphql", Some(&token), &body.to_string()))
+        let query = "mutation($input: JoinWaitingRoomInput!) { joinWaitingRoom(input: $input) { waitingRoom { status position } userErrors { code } } }";
+        Some(mutation(&self.config, format!("waits-{n}"), query, &json!({ "eventId": self.event })))
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         answer.contains("\"userErrors\":[]") && answer.contains("\"WAITING\"")
     }
 }
@@ -51,14 +43,15 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let rules = json!({ "waitingRoom": { "admitPerMinute": 600 }, "onSaleAt": opens });
     let event = world.event_in(hall, rules).await?;
     let people = u64::try_from(options.share(PEOPLE))?;
-    let asks = Arc::new(Crowd { config: world.config(), event: event.event, from: AtomicU64::new(0), people });
+    let asks = Arc::new(Crowd { config: world.config(), event: event.event, people });
     let mut report = Report::new("join", "joins/s");
     let before = world.redis_insertions(CONNECTIONS, people).await?;
     let seen = load(world.server, (CONNECTIONS, Pace::Closed), Duration::from_mins(10), asks).await?;
     ensure!(seen.wrong == 0, "{} answers were wrong", seen.wrong);
     let after = world.redis_insertions(CONNECTIONS, people).await?;
     report.rounds.push(rate(seen.latency.count(), seen.took));
-    report.anchor = Some(("Redis, ZADD", f64::midpoint(before, after)));
+    // Whichever was better: it has to be compared with at its best.
+    report.anchor = Some(("Redis, ZADD", before.max(after)));
     report.notes.push(format!("{people} people; {:.0} MB of memory of the server", world.memory_mb()));
     report.latency = Some(seen.latency);
     report.broken = world.broken().await?;

@@ -13,8 +13,8 @@ pub(super) trait Asks: Send + Sync + 'static {
     /// The n-th request; none when there is nothing left to ask.
     fn request(&self, n: u64) -> Option<Vec<u8>>;
 
-    /// Whether an answer is what it should be.
-    fn is_right(&self, answer: &Answer<'_>) -> bool;
+    /// Whether the answer to the n-th is what it should be.
+    fn is_right(&self, n: u64, answer: &Answer<'_>) -> bool;
 }
 
 /// What a load saw.
@@ -61,9 +61,10 @@ pub(super) async fn load(
                     break;
                 }
                 tokio::time::sleep_until(due.into()).await;
-                let Some(request) = asks.request(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(request) = asks.request(n) else { break };
                 let answer = connection.send(&request).await?;
-                if !asks.is_right(&answer) {
+                if !asks.is_right(n, &answer) {
                     wrong += 1;
                 }
                 latency.note(due.elapsed());

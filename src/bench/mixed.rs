@@ -2,12 +2,11 @@
 //! and watchers. Each round is one sample, so that a long run shows what grows.
 
 use super::Options;
-use super::client::{Answer, Connection, Subscriber, get, post};
+use super::client::{Answer, Connection, Subscriber, get, mutation};
 use super::holds::{hold, scattered};
 use super::load::{Asks, Pace, load};
 use super::report::{Latency, Report, rate};
 use super::world::{Arena, ROWS, World};
-use crate::auth::{Person, issue};
 use crate::config::Config;
 use crate::db::Db;
 use crate::sql;
@@ -60,7 +59,7 @@ impl Asks for Buyers {
         self.next().map(|(_, request)| request)
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         if answer.contains("SEATS_UNAVAILABLE") {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return true;
@@ -72,11 +71,8 @@ impl Asks for Buyers {
 pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
     let rules = json!({ "holdSeconds": HOLD_SECONDS });
-    let first = world.arena(options.share(ROWS)).await?;
-    let mut events = Vec::new();
-    for _ in 0..EVENTS {
-        events.push(world.event_in(first.clone(), rules.clone()).await?);
-    }
+    let events = world.events(&world.arena(options.share(ROWS)).await?, EVENTS, rules).await?;
+    world.settle().await?;
     let stop = CancellationToken::new();
     let told = Arc::new(AtomicU64::new(0));
     let mut beside = tokio::task::JoinSet::new();
@@ -96,16 +92,18 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         from: AtomicU64::new(0),
         refused: AtomicU64::new(0),
     });
-    let paid = Arc::new(Mutex::new(Latency::new()));
+    let paid = Arc::new(Paid::default());
     for _ in 0..PAYERS {
         beside.spawn(pay(world.server, Arc::clone(&buyers), Arc::clone(&paid), stop.clone()));
     }
 
     let mut report = Report::new("mixed", "ms, p95 of holds");
     let mut latency = Latency::new();
-    let begun = Instant::now();
     let lasting = options.round().max(ROUND_MIN);
     load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), WARM_UP, Arc::clone(&buyers)).await?;
+    paid.forget();
+    told.store(0, Ordering::Relaxed);
+    let begun = Instant::now();
     for round in 0..options.rounds {
         let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
         let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));
@@ -132,13 +130,15 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     while let Some(ended) = beside.join_next().await {
         ended??;
     }
-    let paid = paid.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let checkouts = paid.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
     report.notes.push(format!(
-        "{:.0} holds/s, {} of all refused since taken; {:.0} bookings/s confirmed, checkout p95 {:.1} ms; {:.0} holds expired; {:.0} messages/s to {} watchers",
+        "{:.0} holds/s, {} of all refused since taken; {:.0} checkouts/s, p95 of the answer {:.1} ms, {} of {} were told to wait; {:.0} holds expired; {:.0} messages/s to {} watchers",
         rate(latency.count(), took),
         buyers.refused.load(Ordering::Relaxed),
-        rate(paid.count(), took),
-        paid.ms(0.95),
+        rate(checkouts.count(), took),
+        checkouts.ms(0.95),
+        paid.pending.load(Ordering::Relaxed),
+        checkouts.count(),
         world.metric("parterre_holds_expired_total").await?,
         rate(told.load(Ordering::Relaxed), took),
         options.share(WATCHERS)
@@ -149,11 +149,27 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     Ok(vec![report])
 }
 
-/// Holds and pays by the clock, and counts what was confirmed and how long paying took.
+/// What those saw who paid.
+#[derive(Default)]
+struct Paid {
+    /// How long the answers to checkouts took.
+    answers: Mutex<Latency>,
+    /// Those that said that the payment takes longer.
+    pending: AtomicU64,
+}
+
+impl Paid {
+    fn forget(&self) {
+        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Latency::new();
+        self.pending.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Holds and pays by the clock.
 async fn pay(
     server: std::net::SocketAddr,
     buyers: Arc<Buyers>,
-    paid: Arc<Mutex<Latency>>,
+    paid: Arc<Paid>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let mut connection = Connection::open(server).await?;
@@ -167,16 +183,17 @@ async fn pay(
         let (buyer, request) = buyers.next().context("no seats")?;
         let answer: Value = serde_json::from_slice(connection.send(&request).await?.body)?;
         let Some(hold) = answer.pointer("/data/holdSeats/hold/id").and_then(Value::as_str) else { continue };
-        let token = issue(&buyers.config, &Person::buyer(buyer), Duration::from_hours(1))?;
-        let body = json!({
-            "query": "mutation($input: CheckoutInput!) { checkout(input: $input) { booking { status } userErrors { code } } }",
-            "variables": { "input": { "holdId": hold, "idempotencyKey": "c", "paymentMethod": "pm_card_visa" } },
-        });
+        let query =
+            "mutation($input: CheckoutInput!) { checkout(input: $input) { booking { status } userErrors { code } } }";
+        let input = json!({ "holdId": hold, "idempotencyKey": "c", "paymentMethod": "pm_card_visa" });
+        let request = mutation(&buyers.config, buyer, query, &input);
         let asked = Instant::now();
-        let answer = connection.send(&post("/graphql", Some(&token), &body.to_string())).await?;
-        ensure!(answer.contains("\"CONFIRMED\"") || answer.contains("\"PAYMENT_PENDING\""), "{}", answer.text());
-        if answer.contains("\"CONFIRMED\"") {
-            paid.lock().unwrap_or_else(PoisonError::into_inner).note(asked.elapsed());
+        let answer = connection.send(&request).await?;
+        paid.answers.lock().unwrap_or_else(PoisonError::into_inner).note(asked.elapsed());
+        if answer.contains("\"PAYMENT_PENDING\"") {
+            paid.pending.fetch_add(1, Ordering::Relaxed);
+        } else {
+            ensure!(answer.contains("\"CONFIRMED\""), "{}", answer.text());
         }
     }
 }
@@ -198,7 +215,7 @@ impl Asks for Reads {
         self.paths.get(usize::try_from(n).ok()? % self.paths.len()).cloned()
     }
 
-    fn is_right(&self, answer: &Answer<'_>) -> bool {
+    fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         answer.status == 200
     }
 }

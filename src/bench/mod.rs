@@ -35,6 +35,9 @@ pub struct Options {
     /// Seconds of each round
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
+    /// Connections of the crowd of `holds`, `hot` and `hot-one`
+    #[arg(long, default_value_t = 256)]
+    pub connections: u32,
     /// Watchers of `fanout`
     #[arg(long, default_value_t = 10_000)]
     pub watchers: usize,

@@ -24,6 +24,12 @@ pub(super) struct Report {
 #[derive(Clone, Debug)]
 pub(super) struct Latency(Histogram<u64>);
 
+impl Default for Latency {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Latency {
     /// Nothing yet; up to ten minutes, to three digits.
     pub(super) fn new() -> Self {

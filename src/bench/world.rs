@@ -7,7 +7,7 @@ use crate::db::Db;
 use crate::dev::{Cluster, Durability, Redis, default_config};
 use crate::payment::simulator::{Settings, Simulator};
 use anyhow::{Context as _, ensure};
-use sea_orm::FromQueryResult as _;
+use sea_orm::{ConnectionTrait as _, FromQueryResult as _};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -53,6 +53,9 @@ impl Arena {
     }
 }
 
+/// Where the private cluster is, and the server's own files.
+const FOLDER: &str = ".parterre/bench";
+
 /// So short that a long run shows rows being removed.
 const OUTBOX_KEPT_MINUTES: &str = "3";
 
@@ -68,7 +71,7 @@ impl World {
 
     /// One whose database, and folder of the server's own files, are made ready before the server starts.
     pub(super) async fn prepared(prepare: impl AsyncFnOnce(&Db, &Path) -> anyhow::Result<()>) -> anyhow::Result<Self> {
-        let folder = Path::new(".parterre/bench");
+        let folder = Path::new(FOLDER);
         Cluster::of(folder)?.remove()?;
         std::fs::remove_dir_all(folder)?;
         let cluster = Cluster::start(folder, Durability::Durable)?;
@@ -114,11 +117,6 @@ impl World {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         anyhow::bail!("the server did not come up: see .parterre/bench/server.log")
-    }
-
-    /// A token of a buyer, as real as any.
-    pub(super) fn token(&self, buyer: &str) -> anyhow::Result<String> {
-        Ok(issue(&self.config, &Person::buyer(buyer), Duration::from_hours(1))?)
     }
 
     /// Settings that sign tokens which the server takes.
@@ -168,12 +166,39 @@ impl World {
         self.event_in(Arena { event: String::new(), layout, venue, rows }, json!({})).await
     }
 
-    /// Another event in the same hall.
-    pub(super) async fn event(&self, hall: &Arena) -> anyhow::Result<Arena> {
-        self.event_in(hall.clone(), json!({})).await
+    /// More events in the same hall, with some rules of their own.
+    pub(super) async fn events(&self, hall: &Arena, count: usize, rules: Value) -> anyhow::Result<Vec<Arena>> {
+        let mut events = Vec::with_capacity(count);
+        for _ in 0..count {
+            events.push(self.event_in(hall.clone(), rules.clone()).await?);
+        }
+        Ok(events)
     }
 
-    /// Another event in the same hall, with some rules of its own.
+    /// Until what was prepared is on the disk, so that nobody has to wait for it later.
+    pub(super) async fn settle(&self) -> anyhow::Result<()> {
+        self.db.pool().execute_unprepared("CHECKPOINT").await?;
+        Ok(())
+    }
+
+    /// Stops the server where it stands.
+    pub(super) async fn stop_server(&self) -> anyhow::Result<()> {
+        self.signal("-STOP").await
+    }
+
+    /// Lets it go on.
+    pub(super) async fn continue_server(&self) -> anyhow::Result<()> {
+        self.signal("-CONT").await
+    }
+
+    async fn signal(&self, signal: &str) -> anyhow::Result<()> {
+        let id = self.process.id().context("the server has ended")?;
+        let told = Command::new("kill").args([signal, &id.to_string()]).status().await?;
+        ensure!(told.success(), "the server could not be signalled");
+        Ok(())
+    }
+
+    /// An event in a hall, with some rules of its own.
     pub(super) async fn event_in(&self, hall: Arena, rules: Value) -> anyhow::Result<Arena> {
         let at = |days: i64| (crate::clock::now() + chrono::Duration::days(days)).to_rfc3339();
         let mut event = json!({
@@ -235,7 +260,12 @@ impl World {
     /// What breaks a promise, now that the load is over.
     pub(super) async fn broken(&self) -> anyhow::Result<Vec<String>> {
         let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60), crate::db::Pace::Full).await?;
-        Ok(found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)).collect())
+        let mut broken: Vec<String> =
+            found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)).collect();
+        // The server's own auditor also compares its maps with the database.
+        let log = std::fs::read_to_string(Path::new(FOLDER).join("server.log"))?;
+        broken.extend(log.lines().filter(|line| line.contains("an invariant is broken")).map(str::to_owned));
+        Ok(broken)
     }
 
     pub(super) async fn end(mut self) -> anyhow::Result<()> {

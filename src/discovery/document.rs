@@ -8,6 +8,7 @@ use parterre_entity::{EventId, EventState};
 use parterre_schema::{Kind, node_id};
 use parterre_search::{EventDocument, Position, SaleState};
 use sea_orm::{DbErr, FromQueryResult};
+use std::collections::HashMap;
 use uuid::Uuid;
 
 #[derive(FromQueryResult)]
@@ -54,11 +55,16 @@ const DOCUMENTS: &str = "SELECT event.id, event.organization_id, title, descript
     CROSS JOIN LATERAL (
         SELECT sum(remaining)::bigint AS remaining FROM event_counter WHERE event_id = event.id) AS stock";
 
-/// Documents of some events, read after the feed was read up to a position. One that does not exist is left out.
-pub(super) async fn of(db: &Db, ids: Vec<Uuid>, at: outbox::Position) -> Result<Vec<EventDocument>, DbErr> {
+/// Documents of some events, each with the position of the newest row about it. One that does not exist is left out.
+pub(super) async fn of(db: &Db, newest: &HashMap<Uuid, outbox::Position>) -> Result<Vec<EventDocument>, DbErr> {
+    if newest.is_empty() {
+        return Ok(Vec::new());
+    }
     let statement = format!("{DOCUMENTS} WHERE event.id = ANY ($1)");
+    let ids: Vec<Uuid> = newest.keys().copied().collect();
     let rows = Row::find_by_statement(sql!(statement, ids)).all(db.pool()).await?;
-    Ok(rows.into_iter().map(|row| document(row, at)).collect())
+    let at = |row: &Row| newest.get(&row.id.0).copied().unwrap_or_default();
+    Ok(rows.into_iter().map(|row| (at(&row), row)).map(|(at, row)| document(row, at)).collect())
 }
 
 /// A page of all documents, ascending by id, read after everything up to a position was committed.

@@ -7,7 +7,7 @@ use crate::sql;
 use parterre_search::{EventDocument, Index, SearchError, Writer};
 use sea_orm::{DbErr, FromQueryResult};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -61,19 +61,24 @@ pub struct Indexer {
 struct Open {
     generation: String,
     writer: Writer,
-    /// Read up to here, which is saved with the next commit.
+    /// Read up to here, and saved with the last commit.
     read: Position,
-    committed: Instant,
+    saved: Position,
     /// What was written lately: most changes of seats leave their event's document as it is.
     known: HashMap<Uuid, EventDocument>,
+    /// Documents of which only the position has moved since: they go with the next commit.
+    moved: HashMap<Uuid, EventDocument>,
+    committed: Instant,
 }
 
 /// Rows looked at in a pass.
 const ROWS_A_PASS: u32 = 5_000;
 /// What an index reacts to. A sell-out comes with a change of seats.
 const TOPICS: [Topic; 4] = [Topic::Event, Topic::Seats, Topic::Venue, Topic::Performer];
-/// How long a position that no document came with may wait to be saved.
+/// How long positions may wait to be saved that come with no other change: while there is more to read, and when there
+/// is not.
 const UNSAVED_MAX: Duration = Duration::from_secs(30);
+const UNSAVED_AT_REST_MAX: Duration = Duration::from_secs(2);
 /// Documents remembered.
 const KNOWN_MAX: usize = 5_000;
 
@@ -109,8 +114,10 @@ impl Indexer {
                 generation: index.generation().to_owned(),
                 writer: index.writer()?,
                 read: cursor.position,
-                committed: Instant::now(),
+                saved: cursor.position,
                 known: HashMap::new(),
+                moved: HashMap::new(),
+                committed: Instant::now(),
             },
         };
         let page = outbox::read_after(db, open.read, ROWS_A_PASS, &TOPICS).await?;
@@ -118,19 +125,26 @@ impl Indexer {
             tracing::info!("outbox rows were removed that the search index has not read, it is built anew");
             return self.start_over().await;
         }
-        let Some(end) = page.end else {
-            let behind = outbox::waiting_behind(db, open.read).await?;
+        let is_at_rest = page.end.is_none();
+        let newest = self.concerned(&page.rows).await?;
+        let mut documents = document::of(&self.discovery.db, &newest).await?;
+        open.read = page.end.unwrap_or(open.read);
+        open.set_unchanged_aside(&mut documents);
+        let wait = if is_at_rest { UNSAVED_AT_REST_MAX } else { UNSAVED_MAX };
+        let is_due = open.read > open.saved && open.committed.elapsed() >= wait;
+        if documents.is_empty() && !is_due {
+            let is_behind = is_at_rest && outbox::waiting_behind(db, open.read).await?;
             self.open = Some(open);
-            return Ok(if behind { Pass::Behind } else { Pass::Idle });
-        };
-        let mut documents = document::of(&self.discovery.db, self.concerned(&page.rows).await?, end).await?;
-        documents.retain(|new| open.known.get(&new.id).is_none_or(|known| !known.says_the_same_as(new)));
-        open.read = end;
-        if documents.is_empty() && open.committed.elapsed() < UNSAVED_MAX {
-            self.open = Some(open);
-            return Ok(Pass::Moved);
+            return Ok(if is_behind {
+                Pass::Behind
+            } else if is_at_rest {
+                Pass::Idle
+            } else {
+                Pass::Moved
+            });
         }
-        let cursor = serde_json::to_string(&Cursor { cluster: here, position: end })?;
+        documents.extend(open.moved.drain().map(|(_, document)| document));
+        let cursor = serde_json::to_string(&Cursor { cluster: here, position: open.read })?;
         match tokio::task::spawn_blocking(move || open.put(documents, &cursor).map(|()| open)).await? {
             Ok(open) => {
                 self.open = Some(open);
@@ -150,29 +164,39 @@ impl Indexer {
         Ok(Pass::Rebuilt)
     }
 
-    /// Events whose documents rows change.
-    async fn concerned(&self, rows: &[outbox::Row]) -> Result<Vec<Uuid>, DbErr> {
-        let mut events: BTreeSet<Uuid> = rows
-            .iter()
-            .filter(|row| matches!(row.topic.as_str(), "event" | "seats"))
-            .filter_map(|row| row.event.map(Uuid::from))
-            .collect();
-        let named = |topic: &str| {
-            rows.iter().filter(|row| row.topic == topic).filter_map(|row| row.subject).collect::<Vec<_>>()
+    /// Events whose documents rows may change, each with the last row that is about it.
+    async fn concerned(&self, rows: &[outbox::Row]) -> Result<HashMap<Uuid, Position>, DbErr> {
+        let named = |topic: &str| -> HashMap<Uuid, Position> {
+            rows.iter().filter(|row| row.topic == topic).filter_map(|row| Some((row.subject?, row.position))).collect()
         };
         let (venues, performers) = (named("venue"), named("performer"));
+        // Rows ascend, so the last of an event stays.
+        let mut events: HashMap<Uuid, Position> = rows
+            .iter()
+            .filter(|row| matches!(row.topic.as_str(), "event" | "seats"))
+            .filter_map(|row| Some((row.event?.0, row.position)))
+            .collect();
         if !venues.is_empty() || !performers.is_empty() {
-            let more = Single::<Uuid>::find_by_statement(sql!(
-                "SELECT id AS value FROM event WHERE venue_id = ANY ($1)
-                 UNION SELECT event_id FROM event_performer WHERE performer_id = ANY ($2)",
-                venues,
-                performers
+            #[derive(FromQueryResult)]
+            struct Of {
+                event: Uuid,
+                named: Uuid,
+            }
+            let more = Of::find_by_statement(sql!(
+                "SELECT id AS event, venue_id AS named FROM event WHERE venue_id = ANY ($1)
+                 UNION ALL SELECT event_id, performer_id FROM event_performer WHERE performer_id = ANY ($2)",
+                venues.keys().copied().collect::<Vec<_>>(),
+                performers.keys().copied().collect::<Vec<_>>()
             ))
             .all(self.discovery.db.pool())
             .await?;
-            events.extend(more.into_iter().map(|row| row.value));
+            for Of { event, named } in more {
+                let Some(at) = venues.get(&named).or_else(|| performers.get(&named)) else { continue };
+                let newest = events.entry(event).or_insert(*at);
+                *newest = (*newest).max(*at);
+            }
         }
-        Ok(events.into_iter().collect())
+        Ok(events)
     }
 }
 
@@ -182,9 +206,23 @@ fn saved(index: &Index) -> Option<Cursor> {
 }
 
 impl Open {
+    /// Takes documents out that say what the index says of their events already: only their positions have moved.
+    fn set_unchanged_aside(&mut self, documents: &mut Vec<EventDocument>) {
+        documents.retain(|new| {
+            let says_more = self.known.get(&new.id).is_none_or(|known| !known.says_the_same_as(new));
+            if says_more {
+                self.moved.remove(&new.id);
+            } else {
+                self.moved.insert(new.id, new.clone());
+            }
+            says_more
+        });
+    }
+
     fn put(&mut self, documents: Vec<EventDocument>, cursor: &str) -> Result<(), SearchError> {
         documents.iter().try_for_each(|document| self.writer.put(document))?;
         self.writer.commit(cursor)?;
+        self.saved = self.read;
         self.committed = Instant::now();
         if self.known.len() > KNOWN_MAX {
             self.known.clear();

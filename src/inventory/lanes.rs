@@ -2,11 +2,14 @@
 //! busy one gathers what comes meanwhile. An optimisation inside one process; only row locks decide.
 //!
 //! A request waits for a batch that has its own event only: beside a crowd at one event, others have a batch of their own.
+//!
+//! The lanes of a process have a thread and connections of their own: a batch is a dozen statements one after the other, and
+//! none of them waits behind what a crowd of requests does elsewhere.
 
 use super::batch::{self, BatchError, Settled};
 use super::rules::{HoldRequest, Outcome};
 use crate::bus::{Bus, Hint};
-use crate::db::{self, Db, MayRepeat};
+use crate::db::{self, Db, MayRepeat, Unreachable};
 use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
@@ -14,6 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use tokio::runtime::{self, Handle};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
@@ -54,6 +58,17 @@ struct Waiting {
     answer: oneshot::Sender<Answer>,
 }
 
+/// Why the lanes can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum NoLanes {
+    /// The database is away.
+    #[error(transparent)]
+    Database(#[from] Unreachable),
+    /// The system gives no thread.
+    #[error("the thread of the lanes can't be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
 /// The lanes of a process.
 #[derive(Debug)]
 pub struct Lanes {
@@ -63,22 +78,41 @@ pub struct Lanes {
 
 impl Lanes {
     /// Starts `count` lanes. Each ends, its queue settled, when this is dropped.
-    pub fn start(count: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Wake, tasks: &TaskTracker) -> Self {
-        let waiting = Arc::default();
-        let senders = (0..count.max(1))
-            .map(|_| {
-                let (sender, receiver) = mpsc::channel(LOOKED_THROUGH_MAX);
-                let lane = Lane {
-                    db: db.clone(),
-                    bus: Arc::clone(bus),
-                    outbox: outbox.clone(),
-                    waiting: Arc::clone(&waiting),
+    pub async fn start(
+        count: usize,
+        database_url: &str,
+        bus: &Arc<dyn Bus>,
+        outbox: &Wake,
+        tasks: &TaskTracker,
+    ) -> Result<Self, NoLanes> {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..count.max(1)).map(|_| mpsc::channel(LOOKED_THROUGH_MAX)).unzip();
+        let lanes = Self { senders, waiting: Arc::default() };
+        let (url, bus, outbox, waiting) =
+            (database_url.to_owned(), Arc::clone(bus), outbox.clone(), Arc::clone(&lanes.waiting));
+        let (callers, token) = (Handle::current(), tasks.token());
+        let (ready, connected) = oneshot::channel();
+        let connections = u32::try_from(receivers.len() * (BATCHES_AT_ONCE + 1)).unwrap_or(u32::MAX);
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("lanes".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                // Connections belong to the runtime that they were made in.
+                let db = match Db::connect(&url, connections).await {
+                    Ok(db) => db,
+                    Err(error) => return drop(ready.send(Err(error))),
                 };
-                tasks.spawn(Arc::new(lane).run(receiver));
-                sender
-            })
-            .collect();
-        Self { senders, waiting }
+                drop(ready.send(Ok(())));
+                let lane = Arc::new(Lane { db, bus, outbox, waiting, callers });
+                let lanes: JoinSet<()> =
+                    receivers.into_iter().map(|receiver| Arc::clone(&lane).run(receiver)).collect();
+                lanes.join_all().await;
+            });
+            drop(token);
+        })?;
+        match connected.await {
+            Ok(connected) => connected.map(|()| lanes).map_err(NoLanes::from),
+            Err(_) => Err(std::io::Error::other("it ended early").into()),
+        }
     }
 
     /// Queues a request and waits for its outcome, and the time it was decided at.
@@ -159,6 +193,8 @@ struct Lane {
     bus: Arc<dyn Bus>,
     outbox: Wake,
     waiting: Arc<Mutex<HashMap<EventId, usize>>>,
+    /// Where those run who wait for answers.
+    callers: Handle,
 }
 
 impl Lane {
@@ -222,7 +258,7 @@ impl Lane {
             .record(f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX)));
         let outcomes = self.settle(&requests).await;
         // Not waited for, so that the next batch can begin.
-        tokio::spawn(tell(answers, outcomes));
+        self.callers.spawn(tell(answers, outcomes));
     }
 
     /// The whole batch, again while its failure passes; else one by one, so that a bad request fails alone.

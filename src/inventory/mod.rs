@@ -19,7 +19,7 @@ pub use batch::lock_quota;
 pub use best::{Best, nearest};
 pub use counters::TIERS;
 pub use holds::{HoldEvent, InvalidTransition, LockedHold, ReleaseError, lock, next, step};
-pub use lanes::{LaneError, Lanes};
+pub use lanes::{LaneError, Lanes, NoLanes};
 pub use late::{Gone, sell_late};
 pub use retention::{HOLDS_KEPT, KEYS_KEPT, Swept};
 pub use rules::{Conflict, Granted, HoldRequest, NewHold, Outcome, Refusal, SeatRow};
@@ -35,7 +35,6 @@ use chrono::{DateTime, Utc};
 use parterre_entity::{EventId, HoldId, HoldState, ItemState, hold, hold_item};
 use sea_orm::{ColumnTrait, DbErr, EntityTrait, QueryFilter, QueryOrder};
 use std::sync::Arc;
-use tokio_util::task::TaskTracker;
 
 /// A hold and its items.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,10 +91,9 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Starts the lanes of this process.
+    /// With the lanes of this process.
     #[must_use]
-    pub fn start(lanes: usize, db: &Db, bus: &Arc<dyn Bus>, outbox: &Wake, tasks: &TaskTracker) -> Self {
-        let lanes = Lanes::start(lanes, db, bus, outbox, tasks);
+    pub fn new(db: &Db, bus: &Arc<dyn Bus>, outbox: &Wake, lanes: Lanes) -> Self {
         Self { db: db.clone(), bus: Arc::clone(bus), outbox: outbox.clone(), lanes }
     }
 

@@ -12,7 +12,7 @@ mod retention;
 
 pub use consumer::{Consumer, Progress, consume};
 pub use feed::{Cluster, Page, Position, Row, cluster, read_after, waiting_behind};
-pub use lag::{watch, watch_all};
+pub use lag::{Lag, forget, lags, watch, watch_all};
 pub use relay::Relay;
 pub use retention::{forget_some, removed};
 

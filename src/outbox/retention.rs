@@ -12,14 +12,21 @@ use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 /// Rows a pass removes at the most.
 const ROWS_A_PASS: u32 = 2_000;
 
-/// The last row that was removed; everything up to it is gone, except what was set aside.
+/// The last row that was removed; everything up to it is gone, except what was set aside. The beginning if that was noted
+/// on another cluster, whose transaction ids say nothing here.
 pub async fn removed(db: &impl ConnectionTrait) -> Result<Position, DbErr> {
     #[derive(FromQueryResult)]
     struct Removed {
         xid: String,
         id: i64,
     }
-    let row = Removed::find_by_statement(sql!("SELECT xid::text AS xid, id FROM outbox_removed")).one(db).await?;
+    let row = Removed::find_by_statement(sql!(
+        "SELECT removed.xid::text AS xid, removed.id FROM outbox_removed AS removed, pg_control_system() AS cluster,
+                pg_control_checkpoint() AS checkpoint
+         WHERE removed.system_identifier = cluster.system_identifier::text AND removed.timeline = checkpoint.timeline_id"
+    ))
+    .one(db)
+    .await?;
     Ok(row.map_or_else(Position::default, |row| Position { xid: row.xid.parse().unwrap_or_default(), id: row.id }))
 }
 
@@ -71,8 +78,10 @@ pub async fn forget_some(db: &Db, kept: Duration) -> Result<u64, DbErr> {
         .rows_affected();
     transaction
         .execute_raw(sql!(
-            "UPDATE outbox_removed SET xid = $1::text::xid8, id = $2, created_at = greatest(outbox_removed.created_at,
-                 clock_timestamp() - make_interval(secs => $3))",
+            "UPDATE outbox_removed SET xid = $1::text::xid8, id = $2,
+                 created_at = greatest(outbox_removed.created_at, clock_timestamp() - make_interval(secs => $3)),
+                 system_identifier = cluster.system_identifier::text, timeline = checkpoint.timeline_id
+             FROM pg_control_system() AS cluster, pg_control_checkpoint() AS checkpoint",
             last.xid.clone(),
             last.id,
             kept.as_seconds_f64()

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 /// How an event sells. Money in minor units of the event's currency.
@@ -68,6 +69,9 @@ pub struct Hour {
 /// How long figures are told before an event of which something changed is counted again.
 const FRESH: Duration = Duration::from_secs(2);
 
+/// Events counted at once: each count reads a whole house, and those who sell must not use up the connections of those who buy.
+const COUNTED_AT_ONCE: usize = 2;
+
 /// Figures, and when they were counted; none of an event that does not exist.
 pub type Told = Option<Arc<(Figures, DateTime<Utc>)>>;
 
@@ -76,6 +80,7 @@ pub type Told = Option<Arc<(Figures, DateTime<Utc>)>>;
 pub struct Sales {
     db: Db,
     recent: Cache<EventId, Told>,
+    counting: Arc<Semaphore>,
 }
 
 /// Marks the events of which something changed.
@@ -116,7 +121,8 @@ impl Sales {
     /// Of a database.
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Self { db, recent: Cache::builder().max_capacity(1_000).time_to_live(FRESH).build() }
+        let recent = Cache::builder().max_capacity(1_000).time_to_live(FRESH).build();
+        Self { db, recent, counting: Arc::new(Semaphore::new(COUNTED_AT_ONCE)) }
     }
 
     /// How an event sells, at most two seconds and the time of counting ago. Many who ask at once are counted for once.
@@ -127,6 +133,8 @@ impl Sales {
     async fn counted(&self, event: EventId) -> Result<Told, DbErr> {
         let mut row = read(&self.db, event).await?;
         if row.as_ref().is_none_or(|row| row.is_behind) {
+            // Nobody closes it.
+            let _turn = self.counting.acquire().await;
             if row.is_none() {
                 mark(self.db.pool(), vec![event.0]).await?;
             }

@@ -7,7 +7,7 @@ use crate::booking::{Bookings, ReconcileError};
 use crate::db::{Db, Pace};
 use crate::discovery::{Indexer, Pass};
 use crate::inventory::{HOLDS_KEPT, KEYS_KEPT};
-use crate::outbox::{Progress, consume};
+use crate::outbox::{Lag, Progress, consume};
 use crate::sql;
 use crate::wake::Wake;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -61,11 +61,20 @@ pub fn start(app: &App) {
         let db = db.clone();
         async move { crate::payment::watch(&db, minutes).await.map(|_| Next::Later) }
     });
-    let (db, catalogue) = (app.db.clone(), app.services.catalogue.clone());
+    let (db, catalogue, kept) = (app.db.clone(), app.services.catalogue.clone(), outbox_kept(app));
     run(app, ("gauges", Duration::from_secs(15), Wake::default()), move || {
         let (db, catalogue) = (db.clone(), catalogue.clone());
         async move {
-            crate::outbox::watch_all(&db).await?;
+            let late = crate::outbox::watch_all(&db, kept).await?;
+            if !late.is_empty() && take_turn(&db, "late_consumers", LATE_TOLD_EVERY).await? {
+                for Lag { consumer, seconds } in late {
+                    tracing::warn!(
+                        consumer,
+                        seconds,
+                        "outbox rows are kept for a consumer that is far behind; if it was switched off for good: parterre outbox --forget {consumer}"
+                    );
+                }
+            }
             for (event, remaining) in catalogue.stock(STOCK_MAX).await? {
                 let left = f64::from(i32::try_from(remaining).unwrap_or(i32::MAX));
                 metrics::gauge!("parterre_event_remaining", "event" => event.to_string()).set(left);
@@ -107,9 +116,13 @@ pub fn start(app: &App) {
     });
 }
 
+fn outbox_kept(app: &App) -> chrono::Duration {
+    chrono::Duration::minutes(i64::from(app.config.outbox_kept_minutes))
+}
+
 /// What removes rows that are kept for a while only, a batch at a time.
 fn start_forgetting(app: &App) {
-    let (db, kept) = (app.db.clone(), chrono::Duration::minutes(i64::from(app.config.outbox_kept_minutes)));
+    let (db, kept) = (app.db.clone(), outbox_kept(app));
     run(app, ("outbox_retention", Duration::from_secs(20), Wake::default()), move || {
         let db = db.clone();
         async move {
@@ -180,6 +193,9 @@ pub fn start_tidying(app: &App) {
         }
     });
 }
+
+/// How often a consumer that is far behind is told of, by all processes together.
+const LATE_TOLD_EVERY: Duration = Duration::from_hours(1);
 
 /// Events whose stock is told as a metric.
 const STOCK_MAX: i64 = 200;

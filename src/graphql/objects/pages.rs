@@ -162,6 +162,7 @@ pub fn read_page(first: Option<i32>, after: Option<&str>) -> Result<PageArgs, Fa
 #[must_use]
 pub fn search_cursor(cursor: parterre_search::Cursor) -> String {
     let mut bytes = cursor.key.to_be_bytes().to_vec();
+    bytes.extend(cursor.tolerant.to_be_bytes());
     bytes.extend(cursor.id.as_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -170,6 +171,11 @@ pub fn search_cursor(cursor: parterre_search::Cursor) -> String {
 pub fn read_search_cursor(text: &str) -> Result<parterre_search::Cursor, Failure> {
     let bad = || Failure::BadInput("after must be a cursor as the server gave it".to_owned());
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad())?;
-    let (key, id) = bytes.split_first_chunk::<8>().ok_or_else(bad)?;
-    Ok(parterre_search::Cursor { key: i64::from_be_bytes(*key), id: Uuid::from_slice(id).map_err(|_| bad())? })
+    let (key, bytes) = bytes.split_first_chunk::<8>().ok_or_else(bad)?;
+    let (tolerant, id) = bytes.split_first_chunk::<2>().ok_or_else(bad)?;
+    Ok(parterre_search::Cursor {
+        key: i64::from_be_bytes(*key),
+        id: Uuid::from_slice(id).map_err(|_| bad())?,
+        tolerant: u16::from_be_bytes(*tolerant),
+    })
 }
