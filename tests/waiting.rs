@@ -4,8 +4,9 @@ use crate::support::{Api, Setup, Socket, Stage, eventually, redis_url};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, stream};
-use parterre::booking::CheckoutRequest;
+use parterre::booking::{BookingError, CheckoutRequest};
 use parterre::bus::Hint;
+use parterre::db::is_connection;
 use parterre::inventory::{Answer, HoldError, HoldRequest, LaneError, Refusal};
 use parterre::waiting::{
     Admitted, Allowance, Clock, Departures, EntryError, Gate, MemoryQueue, Parts, Place, Queue, QueueError, RedisQueue,
@@ -384,6 +385,7 @@ impl Shopper {
                     let pause = u64::try_from(retry_after_ms).unwrap();
                     tokio::time::sleep(Duration::from_millis(pause)).await;
                 }
+                Err(EntryError::Database(cause)) if is_connection(&cause) => {}
                 answer => return answer,
             }
         }
@@ -455,7 +457,16 @@ impl Shopper {
             contact_email: None,
             locale: None,
         };
-        self.services.bookings.checkout(&request).await.unwrap().unwrap();
+        loop {
+            match self.services.bookings.checkout(&request).await {
+                // Whoever waits too long for a connection asks again, with the same key.
+                Err(BookingError::Database(cause)) if is_connection(&cause) => {}
+                answer => {
+                    answer.unwrap().unwrap();
+                    return;
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Holds: over many events, each seat wanted once; and on a few seats that everybody wants.
 
 use super::client::{Answer, mutation};
-use super::load::{Asks, Pace, Seen, load};
+use super::load::{Asks, Pace, Seen, load, load_apart};
 use super::report::{Latency, Report, rate};
 use super::world::{Arena, ROWS, World};
 use super::{Options, pgbench};
@@ -152,13 +152,13 @@ pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::
     world.settle().await?;
     let unrelated = (8, Pace::Open(100.0));
     load(world.server, unrelated, Duration::from_secs(3), Arc::clone(&quiet)).await?;
-    let alone = load(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
+    let alone = load_apart(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
     let asks = Arc::new(Wanted { config: world.config(), event: arena.event, seats, from: AtomicU64::new(0) });
     let mut report = Report::new(name, "decisions/s");
     let (mut beside, mut latency) = (Vec::new(), Latency::new());
     for _ in 0..options.rounds {
         let crowd = load(world.server, (options.connections, Pace::Closed), options.round(), Arc::clone(&asks));
-        let others = load(world.server, unrelated, options.round(), Arc::clone(&quiet));
+        let others = load_apart(world.server, unrelated, options.round(), Arc::clone(&quiet));
         let (crowd, others) = tokio::try_join!(crowd, others)?;
         check(&report, &crowd)?;
         check(&report, &others)?;

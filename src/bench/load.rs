@@ -33,6 +33,21 @@ pub(super) enum Pace {
     Open(f64),
 }
 
+/// The same from a thread of its own: whoever it stands for does not wait for what a crowd's clients do.
+pub(super) async fn load_apart(
+    to: SocketAddr,
+    how: (u32, Pace),
+    lasting: Duration,
+    asks: Arc<impl Asks>,
+) -> anyhow::Result<Seen> {
+    let (done, seen) = tokio::sync::oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("apart".to_owned()).spawn(move || {
+        drop(done.send(runtime.block_on(load(to, how, lasting, asks))));
+    })?;
+    seen.await.context("the load apart broke")?
+}
+
 /// Asks over so many connections for so long.
 pub(super) async fn load(
     to: SocketAddr,
