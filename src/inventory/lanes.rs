@@ -13,12 +13,13 @@ use crate::db::{self, Db, MayRepeat, Unreachable};
 use crate::wake::Wake;
 use chrono::{DateTime, Utc};
 use parterre_entity::EventId;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::runtime::{self, Handle};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
@@ -26,8 +27,8 @@ use tokio_util::task::TaskTracker;
 pub const BATCH_MAX: usize = 256;
 /// Batches of one lane that are settled at once: that of a crowd, and that of everybody else.
 const BATCHES_AT_ONCE: usize = 2;
-/// Requests a lane looks through for those that need not wait.
-const LOOKED_THROUGH_MAX: usize = 16 * BATCH_MAX;
+/// Requests that may wait in a lane.
+const WAITING_MAX: usize = 32 * BATCH_MAX;
 /// Requests of one event that may wait in this process.
 const WAITING_PER_EVENT_MAX: usize = 2_048;
 /// When an overloaded caller should try again.
@@ -52,6 +53,7 @@ pub enum LaneError {
 
 type Answer = Result<(Outcome, DateTime<Utc>), LaneError>;
 
+#[derive(Debug)]
 struct Waiting {
     request: HoldRequest,
     since: Instant,
@@ -72,8 +74,7 @@ pub enum NoLanes {
 /// The lanes of a process.
 #[derive(Debug)]
 pub struct Lanes {
-    senders: Vec<mpsc::Sender<Waiting>>,
-    waiting: Arc<Mutex<HashMap<EventId, usize>>>,
+    lines: Vec<Arc<Line>>,
 }
 
 impl Lanes {
@@ -85,14 +86,12 @@ impl Lanes {
         outbox: &Wake,
         tasks: &TaskTracker,
     ) -> Result<Self, NoLanes> {
-        let (senders, receivers): (Vec<_>, Vec<_>) =
-            (0..count.max(1)).map(|_| mpsc::channel(LOOKED_THROUGH_MAX)).unzip();
-        let lanes = Self { senders, waiting: Arc::default() };
-        let (url, bus, outbox, waiting) =
-            (database_url.to_owned(), Arc::clone(bus), outbox.clone(), Arc::clone(&lanes.waiting));
+        let lanes = Self { lines: (0..count.max(1)).map(|_| Arc::default()).collect() };
+        let lines = lanes.lines.clone();
+        let (url, bus, outbox) = (database_url.to_owned(), Arc::clone(bus), outbox.clone());
         let (callers, token) = (Handle::current(), tasks.token());
         let (ready, connected) = oneshot::channel();
-        let connections = u32::try_from(receivers.len() * (BATCHES_AT_ONCE + 1)).unwrap_or(u32::MAX);
+        let connections = u32::try_from(lines.len() * (BATCHES_AT_ONCE + 1)).unwrap_or(u32::MAX);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("lanes".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -102,9 +101,8 @@ impl Lanes {
                     Err(error) => return drop(ready.send(Err(error))),
                 };
                 drop(ready.send(Ok(())));
-                let lane = Arc::new(Lane { db, bus, outbox, waiting, callers });
-                let lanes: JoinSet<()> =
-                    receivers.into_iter().map(|receiver| Arc::clone(&lane).run(receiver)).collect();
+                let lane = Arc::new(Lane { db, bus, outbox, callers });
+                let lanes: JoinSet<()> = lines.into_iter().map(|line| Arc::clone(&lane).run(line)).collect();
                 lanes.join_all().await;
             });
             drop(token);
@@ -117,61 +115,135 @@ impl Lanes {
 
     /// Queues a request and waits for its outcome, and the time it was decided at.
     pub async fn ask(&self, request: HoldRequest) -> Answer {
-        let overloaded = || LaneError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
-        let event = request.event;
         let mut hasher = DefaultHasher::new();
-        event.hash(&mut hasher);
-        let lanes = u64::try_from(self.senders.len()).unwrap_or(1);
+        request.event.hash(&mut hasher);
+        let lanes = u64::try_from(self.lines.len()).unwrap_or(1);
         let lane = usize::try_from(hasher.finish() % lanes).unwrap_or(0);
-        let sender = self.senders.get(lane).ok_or_else(overloaded)?;
-        {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = waiting.entry(event).or_default();
-            if *count >= WAITING_PER_EVENT_MAX {
-                metrics::counter!("parterre_holds_overloaded_total").increment(1);
-                return Err(overloaded());
-            }
-            *count += 1;
-        }
         let (answer, outcome) = oneshot::channel();
-        if sender.try_send(Waiting { request, since: Instant::now(), answer }).is_err() {
-            leave(&self.waiting, event);
+        let waiting = Waiting { request, since: Instant::now(), answer };
+        if self.lines.get(lane).is_none_or(|line| line.queue(waiting).is_err()) {
             metrics::counter!("parterre_holds_overloaded_total").increment(1);
-            return Err(overloaded());
+            return Err(LaneError::Overloaded { retry_after_ms: RETRY_AFTER_MS });
         }
         outcome.await.unwrap_or(Err(LaneError::Unknown))
     }
 }
 
-fn leave(waiting: &Mutex<HashMap<EventId, usize>>, event: EventId) {
-    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(count) = waiting.get_mut(&event) {
-        *count -= 1;
-        if *count == 0 {
-            waiting.remove(&event);
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        for line in &self.lines {
+            line.close();
         }
     }
 }
 
-/// The events of each batch that is being settled.
-type Busy = HashMap<tokio::task::Id, HashSet<EventId>>;
-
-fn is_busy(busy: &Busy, waiting: &Waiting) -> bool {
-    busy.values().any(|events| events.contains(&waiting.request.event))
+/// Who waits in a lane, and for what. Whoever joins wakes the lane only when a batch can begin with them: beside a crowd,
+/// a wake for each of it would cost more than its decision.
+#[derive(Debug, Default)]
+struct Line {
+    inside: Mutex<Inside>,
+    news: Notify,
 }
 
-/// Takes the first requests whose events nobody is at, in their order.
-fn next_batch(queue: &mut VecDeque<Waiting>, busy: &Busy) -> Vec<Waiting> {
-    let (mut batch, mut passed_by) = (Vec::new(), Vec::new());
-    while batch.len() < BATCH_MAX
-        && let Some(waiting) = queue.pop_front()
-    {
-        if is_busy(busy, &waiting) { passed_by.push(waiting) } else { batch.push(waiting) }
+#[derive(Debug, Default)]
+struct Inside {
+    waiting: VecDeque<Waiting>,
+    /// How many wait of each event.
+    of_event: HashMap<EventId, usize>,
+    /// The events of each batch that is being settled.
+    busy: HashMap<u64, HashSet<EventId>>,
+    batches: u64,
+    is_closed: bool,
+}
+
+impl Inside {
+    fn is_busy(&self, event: EventId) -> bool {
+        self.busy.values().any(|events| events.contains(&event))
     }
-    for waiting in passed_by.into_iter().rev() {
-        queue.push_front(waiting);
+}
+
+/// Nobody more may wait.
+struct IsFull;
+
+impl Line {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    batch
+
+    fn queue(&self, waiting: Waiting) -> Result<(), IsFull> {
+        let mut inside = self.inside();
+        let event = waiting.request.event;
+        if inside.is_closed
+            || inside.waiting.len() >= WAITING_MAX
+            || inside.of_event.get(&event).is_some_and(|count| *count >= WAITING_PER_EVENT_MAX)
+        {
+            return Err(IsFull);
+        }
+        *inside.of_event.entry(event).or_default() += 1;
+        inside.waiting.push_back(waiting);
+        let may_begin = inside.busy.len() < BATCHES_AT_ONCE && !inside.is_busy(event);
+        drop(inside);
+        if may_begin {
+            self.news.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes the first requests whose events nobody is at, in their order.
+    fn next_batch(self: &Arc<Self>) -> Option<(Vec<Waiting>, Busy)> {
+        let mut inside = self.inside();
+        if inside.busy.len() >= BATCHES_AT_ONCE {
+            return None;
+        }
+        let (mut batch, mut events, mut at) = (Vec::new(), HashSet::new(), 0);
+        while batch.len() < BATCH_MAX
+            && let Some(event) = inside.waiting.get(at).map(|waiting| waiting.request.event)
+        {
+            if inside.is_busy(event) {
+                at += 1;
+                continue;
+            }
+            batch.extend(inside.waiting.remove(at));
+            events.insert(event);
+            if let Entry::Occupied(mut count) = inside.of_event.entry(event) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+        if batch.is_empty() {
+            return None;
+        }
+        inside.batches += 1;
+        let number = inside.batches;
+        inside.busy.insert(number, events);
+        Some((batch, Busy { line: Arc::clone(self), number }))
+    }
+
+    /// Nobody joins any more.
+    fn close(&self) {
+        self.inside().is_closed = true;
+        self.news.notify_one();
+    }
+
+    fn is_done(&self) -> bool {
+        let inside = self.inside();
+        inside.is_closed && inside.waiting.is_empty()
+    }
+}
+
+/// While this lives, the events of a batch wait for it.
+struct Busy {
+    line: Arc<Line>,
+    number: u64,
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.line.inside().busy.remove(&self.number);
+        self.line.news.notify_one();
+    }
 }
 
 /// Callers woken at once. All of a batch together would keep every other request waiting until they are done.
@@ -188,68 +260,53 @@ async fn tell(answers: Vec<oneshot::Sender<Answer>>, outcomes: Vec<Answer>) {
     }
 }
 
+/// A line that somebody serves. Whoever still waits when that ends, whyever, is told so.
+struct Served(Arc<Line>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.close();
+        let left = std::mem::take(&mut self.0.inside().waiting);
+        drop(left);
+    }
+}
+
 struct Lane {
     db: Db,
     bus: Arc<dyn Bus>,
     outbox: Wake,
-    waiting: Arc<Mutex<HashMap<EventId, usize>>>,
     /// Where those run who wait for answers.
     callers: Handle,
 }
 
 impl Lane {
-    async fn run(self: Arc<Self>, mut receiver: mpsc::Receiver<Waiting>) {
-        let mut queue: VecDeque<Waiting> = VecDeque::new();
+    async fn run(self: Arc<Self>, line: Arc<Line>) {
+        let served = Served(line);
+        let line = &served.0;
         let mut settling: JoinSet<()> = JoinSet::new();
-        let mut busy = Busy::new();
-        // Whether a request of an event that nobody is at may wait: a long queue is not looked through for nothing.
-        let mut may_begin = false;
-        let mut is_open = true;
-        while is_open || !queue.is_empty() || !settling.is_empty() {
-            while queue.len() < LOOKED_THROUGH_MAX
-                && let Ok(waiting) = receiver.try_recv()
-            {
-                may_begin |= !is_busy(&busy, &waiting);
-                queue.push_back(waiting);
-            }
-            if may_begin && settling.len() < BATCHES_AT_ONCE {
-                let batch = next_batch(&mut queue, &busy);
-                may_begin = !batch.is_empty();
-                if may_begin {
-                    let events = batch.iter().map(|waiting| waiting.request.event).collect();
-                    let task = settling.spawn(Arc::clone(&self).answer(batch));
-                    busy.insert(task.id(), events);
-                    continue;
-                }
+        while !line.is_done() || !settling.is_empty() {
+            while let Some((batch, busy)) = line.next_batch() {
+                let lane = Arc::clone(&self);
+                settling.spawn(async move {
+                    lane.answer(batch).await;
+                    drop(busy);
+                });
             }
             tokio::select! {
-                Some(ended) = settling.join_next_with_id() => {
-                    let id = match ended {
-                        Ok((id, ())) => id,
-                        Err(error) => {
-                            tracing::error!(%error, "a batch of holds broke off, its callers are told to repeat their keys");
-                            error.id()
-                        }
-                    };
-                    busy.remove(&id);
-                    may_begin = true;
-                }
-                waiting = receiver.recv(), if is_open && queue.len() < LOOKED_THROUGH_MAX => match waiting {
-                    Some(waiting) => {
-                        may_begin |= !is_busy(&busy, &waiting);
-                        queue.push_back(waiting);
+                Some(ended) = settling.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a batch of holds broke off, its callers are told to repeat their keys");
                     }
-                    None => is_open = false,
-                },
+                }
+                () = line.news.notified() => {}
             }
         }
     }
 
     /// Settles a batch and answers its callers.
-    async fn answer(self: Arc<Self>, batch: Vec<Waiting>) {
+    async fn answer(&self, batch: Vec<Waiting>) {
         let (mut requests, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
         for waiting in batch {
-            leave(&self.waiting, waiting.request.event);
             metrics::histogram!("parterre_hold_lane_wait_seconds").record(waiting.since.elapsed());
             requests.push(waiting.request);
             answers.push(waiting.answer);
