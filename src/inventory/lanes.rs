@@ -195,15 +195,20 @@ impl Line {
         if inside.busy.len() >= BATCHES_AT_ONCE {
             return None;
         }
-        let (mut batch, mut events, mut at) = (Vec::new(), HashSet::new(), 0);
+        // Looked at before anything is moved: mostly nobody may begin.
+        if inside.waiting.iter().all(|waiting| inside.is_busy(waiting.request.event)) {
+            return None;
+        }
+        let (mut batch, mut events, mut passed_by) = (Vec::new(), HashSet::new(), Vec::new());
         while batch.len() < BATCH_MAX
-            && let Some(event) = inside.waiting.get(at).map(|waiting| waiting.request.event)
+            && let Some(waiting) = inside.waiting.pop_front()
         {
+            let event = waiting.request.event;
             if inside.is_busy(event) {
-                at += 1;
+                passed_by.push(waiting);
                 continue;
             }
-            batch.extend(inside.waiting.remove(at));
+            batch.push(waiting);
             events.insert(event);
             if let Entry::Occupied(mut count) = inside.of_event.entry(event) {
                 *count.get_mut() -= 1;
@@ -212,8 +217,8 @@ impl Line {
                 }
             }
         }
-        if batch.is_empty() {
-            return None;
+        for waiting in passed_by.into_iter().rev() {
+            inside.waiting.push_front(waiting);
         }
         inside.batches += 1;
         let number = inside.batches;
@@ -334,6 +339,11 @@ impl Lane {
                     let one = std::slice::from_ref(request);
                     match db::repeating(|| batch::settle(&self.db, one)).await {
                         Ok(settled) => answers.extend(self.publish(settled)),
+                        Err(error) if error.is_connection() => {
+                            // It went away: the others need not find that out one by one.
+                            answers.resize_with(requests.len(), || Err(explain(&error)));
+                            break;
+                        }
                         Err(error) => answers.push(Err(explain(&error))),
                     }
                 }
