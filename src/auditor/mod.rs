@@ -102,7 +102,7 @@ const OF_ALL: &[Check] = &[
     },
 ];
 
-/// What holds in each event.
+/// What holds in each event. Tickets that their consumer has still to issue are late and not lost: that is I8's.
 const OF_EVENTS: &[Check] = &[
     Check {
         invariant: "I1: a seat has one live allocation",
@@ -200,7 +200,10 @@ const OF_EVENTS: &[Check] = &[
          CROSS JOIN LATERAL (SELECT count(*) AS valid FROM ticket WHERE booking_id = booking.id AND status = 'ISSUED') AS tickets
          CROSS JOIN LATERAL (SELECT sum(quantity) AS admissions FROM hold_item WHERE hold_id = booking.hold_id) AS items
          WHERE booking.event_id = ANY($2) AND tickets.valid <> CASE WHEN booking.status = 'CONFIRMED' THEN items.admissions ELSE 0 END
-           AND coalesce(booking.cancelled_at, booking.confirmed_at, booking.created_at) < clock_timestamp() - make_interval(secs => $1)",
+           AND coalesce(booking.cancelled_at, booking.confirmed_at, booking.created_at) < clock_timestamp() - make_interval(secs => $1)
+           AND NOT EXISTS (SELECT FROM outbox JOIN outbox_cursor AS cursor ON cursor.consumer = 'tickets'
+               WHERE outbox.event_id = booking.event_id AND outbox.subject_id = booking.id AND topic = 'booking'
+                 AND (outbox.xid, outbox.id) > (cursor.xid, cursor.id))",
     },
     Check {
         invariant: "I4: refunds that have not failed do not exceed what was captured",

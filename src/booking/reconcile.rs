@@ -185,18 +185,15 @@ impl Bookings {
         ))
         .all(self.db.pool())
         .await?;
-        for row in rows {
-            let issued = repeating(|| async {
-                let tx = self.db.begin("reconcile_tickets").await?;
-                let issued = tickets::issue(&tx, row.value).await?;
-                tx.commit().await?;
-                Ok::<_, BookingError>(issued)
-            })
-            .await?;
-            if issued > 0 {
-                report.repaired.push(format!("booking {} had no tickets", row.value));
-            }
-        }
+        let bookings: Vec<BookingId> = rows.into_iter().map(|row| row.value).collect();
+        let issued = repeating(|| async {
+            let tx = self.db.begin("reconcile_tickets").await?;
+            let issued = tickets::issue(&tx, bookings.clone()).await?;
+            tx.commit().await?;
+            Ok::<_, BookingError>(issued)
+        })
+        .await?;
+        report.repaired.extend(issued.into_iter().map(|booking| format!("booking {booking} had no tickets")));
         Ok(())
     }
 }

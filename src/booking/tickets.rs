@@ -4,8 +4,7 @@
 //! it leaves no valid ticket.
 
 use super::rules::{TicketEvent, next_ticket};
-use super::store;
-use super::timeline::{Entry, note};
+use super::timeline::{Entry, note_all};
 use crate::config::Secret;
 use crate::db::Transaction;
 use crate::outbox::{self, Change, Consumer, Row, Topic};
@@ -16,9 +15,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fast_qr::convert::{Builder, svg::SvgBuilder};
 use fast_qr::{ECL, QRBuilder};
 use hmac::{Hmac, KeyInit, Mac};
-use parterre_entity::{BookingId, BookingState, TicketId, TicketState, TimelineKind, booking};
+use parterre_entity::{BookingId, BookingState, EventId, TicketId, TicketState, TimelineKind, booking};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use sha2::Sha256;
+use std::collections::BTreeSet;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
@@ -38,59 +38,72 @@ impl Consumer for Issuer {
 
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
         let confirmed = |row: &&Row| row.topic == "booking" && row.says("to", "CONFIRMED");
-        let mut bookings: Vec<Uuid> = rows.iter().filter(confirmed).filter_map(|row| row.subject).collect();
-        bookings.sort_unstable();
-        bookings.dedup();
-        for id in bookings {
-            issue(transaction, BookingId(id)).await?;
-        }
-        Ok(())
+        let bookings = rows.iter().filter(confirmed).filter_map(|row| row.subject.map(BookingId)).collect();
+        issue(transaction, bookings).await.map(drop)
     }
 }
 
-/// Issues what is missing of a booking's tickets. Returns how many were issued.
-pub(super) async fn issue(tx: &Transaction, id: BookingId) -> Result<usize, DbErr> {
+/// Issues what is missing of bookings' tickets, in a few statements however many they are: while this transaction lasts,
+/// nobody reads what commits after it, and nobody cancels one of these bookings. Returns those that got some.
+pub(super) async fn issue(tx: &Transaction, bookings: Vec<BookingId>) -> Result<Vec<BookingId>, DbErr> {
     #[derive(FromQueryResult)]
     struct Item {
+        booking_id: Uuid,
+        event_id: EventId,
         item_no: i16,
         seat_no: Option<i32>,
         tier_no: Option<i16>,
         quantity: i32,
     }
-    let row = store::lock(tx, id).await?;
-    if row.status != BookingState::Confirmed {
-        return Ok(0);
-    }
+    // In one order, whoever locks several.
+    let bookings: BTreeSet<Uuid> = bookings.into_iter().map(|booking| booking.0).collect();
     let items = Item::find_by_statement(sql!(
-        "SELECT item_no, seat_no, tier_no, quantity FROM hold_item WHERE hold_id = $1 ORDER BY item_no",
-        row.hold_id
+        "SELECT booking.id AS booking_id, booking.event_id, item_no, seat_no, tier_no, quantity
+         FROM unnest($1::uuid[]) AS wanted (id)
+         CROSS JOIN LATERAL (SELECT id, event_id, hold_id FROM booking
+                             WHERE booking.id = wanted.id AND status = $2 FOR NO KEY UPDATE) AS booking
+         JOIN hold_item AS item ON item.hold_id = booking.hold_id ORDER BY booking.id, item_no",
+        bookings.into_iter().collect::<Vec<_>>(),
+        BookingState::Confirmed.as_str()
     ))
     .all(&**tx)
     .await?;
-    let mut issued = 0;
+    let mut of: Vec<Uuid> = Vec::with_capacity(items.len());
+    let (mut events, mut item_nos, mut admission_nos) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut seats, mut tiers) = (Vec::new(), Vec::new());
     for item in items {
         for admission in 0..item.quantity {
-            issued += tx
-                .execute_raw(sql!(
-                    "INSERT INTO ticket (id, booking_id, event_id, item_no, admission_no, seat_no, tier_no, status)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, 'ISSUED') ON CONFLICT DO NOTHING",
-                    TicketId::new(),
-                    id,
-                    row.event_id,
-                    item.item_no,
-                    i16::try_from(admission).map_err(|error| DbErr::Custom(error.to_string()))?,
-                    item.seat_no,
-                    item.tier_no
-                ))
-                .await?
-                .rows_affected();
+            of.push(item.booking_id);
+            events.push(item.event_id.0);
+            item_nos.push(item.item_no);
+            admission_nos.push(i16::try_from(admission).map_err(|error| DbErr::Custom(error.to_string()))?);
+            // Arrays can't carry NULL here.
+            seats.push(item.seat_no.unwrap_or(-1));
+            tiers.push(item.tier_no.unwrap_or(-1));
         }
     }
-    let issued = usize::try_from(issued).unwrap_or(usize::MAX);
-    if issued > 0 {
-        tell(tx, &row, (TicketState::Issued, "confirmed", issued)).await?;
-    }
-    Ok(issued)
+    let ids: Vec<Uuid> = of.iter().map(|_| TicketId::new().0).collect();
+    let issued = Changed::find_by_statement(sql!(
+        "WITH issued AS (
+             INSERT INTO ticket (id, booking_id, event_id, item_no, admission_no, seat_no, tier_no, status)
+             SELECT id, booking_id, event_id, item_no, admission_no, nullif(seat_no, -1), nullif(tier_no, -1::smallint), $8
+             FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::smallint[], $5::smallint[], $6::integer[], $7::smallint[])
+                 AS new (id, booking_id, event_id, item_no, admission_no, seat_no, tier_no)
+             ON CONFLICT DO NOTHING RETURNING booking_id, event_id)
+         SELECT booking_id, event_id, count(*) AS tickets FROM issued GROUP BY booking_id, event_id ORDER BY booking_id",
+        ids,
+        of,
+        events,
+        item_nos,
+        admission_nos,
+        seats,
+        tiers,
+        TicketState::Issued.as_str()
+    ))
+    .all(&**tx)
+    .await?;
+    tell(tx, &issued, (TicketState::Issued, "confirmed")).await?;
+    Ok(issued.into_iter().map(|issued| issued.booking_id).collect())
 }
 
 /// Revokes a locked booking's tickets.
@@ -105,33 +118,34 @@ pub(super) async fn revoke(tx: &Transaction, row: &booking::Model, cause: &'stat
         ))
         .await?
         .rows_affected();
-    let revoked = usize::try_from(revoked).unwrap_or(usize::MAX);
-    if revoked > 0 {
-        tell(tx, row, (to, cause, revoked)).await?;
+    if revoked == 0 {
+        return Ok(());
     }
-    Ok(())
+    let tickets = i64::try_from(revoked).unwrap_or(i64::MAX);
+    tell(tx, &[Changed { booking_id: row.id, event_id: row.event_id, tickets }], (to, cause)).await
 }
 
-async fn tell(
-    tx: &Transaction,
-    row: &booking::Model,
-    (to, cause, count): (TicketState, &'static str, usize),
-) -> Result<(), DbErr> {
-    let change = Change {
+/// How many of a booking's tickets changed.
+#[derive(FromQueryResult)]
+struct Changed {
+    booking_id: BookingId,
+    event_id: EventId,
+    tickets: i64,
+}
+
+async fn tell(tx: &Transaction, bookings: &[Changed], (to, cause): (TicketState, &'static str)) -> Result<(), DbErr> {
+    let change = |changed: &Changed| Change {
         topic: Topic::Ticket,
-        event: Some(row.event_id),
-        subject: Some(row.id.0),
-        payload: serde_json::json!({ "to": to.as_str(), "count": count }),
+        event: Some(changed.event_id),
+        subject: Some(changed.booking_id.0),
+        payload: serde_json::json!({ "to": to.as_str(), "count": changed.tickets }),
     };
-    outbox::append(&**tx, &[change]).await?;
-    let entry = Entry {
-        kind: TimelineKind::Ticket,
-        from: None,
-        to: to.as_str(),
-        cause,
-        detail: Some(format!("{count} tickets")),
+    outbox::append(&**tx, &bookings.iter().map(change).collect::<Vec<_>>()).await?;
+    let entry = |changed: &Changed| {
+        let detail = Some(format!("{} tickets", changed.tickets));
+        (changed.booking_id, Entry { kind: TimelineKind::Ticket, from: None, to: to.as_str(), cause, detail })
     };
-    note(&**tx, row.id, entry).await
+    note_all(&**tx, &bookings.iter().map(entry).collect::<Vec<_>>()).await
 }
 
 /// Bytes of the signature in a ticket code: 96 bits that nobody can guess.

@@ -70,12 +70,9 @@ impl Consumer for Notifier {
     }
 
     async fn write(&self, transaction: &Transaction, rows: &[Row]) -> Result<(), DbErr> {
-        for row in rows {
-            if let Some((kind, booking, subject)) = message_of(row) {
-                store::insert(transaction, (kind, booking, subject), row).await?;
-            }
-        }
-        Ok(())
+        let message =
+            |row: &Row| message_of(row).map(|(kind, booking, subject)| (kind, booking, subject, row.position));
+        store::insert(transaction, &rows.iter().filter_map(message).collect::<Vec<_>>()).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Kind;
 use crate::db::{Db, Transaction};
-use crate::outbox::Row;
+use crate::outbox::Position;
 use crate::sql;
 use parterre_entity::BookingId;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
@@ -49,24 +49,25 @@ impl Outcome {
 /// How long a transition is news: whoever switches messages on later does not write to every buyer there ever was.
 const NEWS_DAYS: i32 = 3;
 
-/// Saves a message to be sent, unless it was saved before or is no news any more.
-pub(super) async fn insert(
-    tx: &Transaction,
-    (kind, booking, subject): (Kind, Uuid, Uuid),
-    told: &Row,
-) -> Result<(), DbErr> {
+/// Saves messages to be sent, but for those that were saved before or are no news any more.
+pub(super) async fn insert(tx: &Transaction, messages: &[(Kind, Uuid, Uuid, Position)]) -> Result<(), DbErr> {
+    if messages.is_empty() {
+        return Ok(());
+    }
     tx.execute_raw(sql!(
         "INSERT INTO notification (id, booking_id, kind, subject_id, status, next_try_at)
-         SELECT $1, $2, $3, $4, 'WAITING', clock_timestamp()
-         WHERE EXISTS (SELECT FROM outbox WHERE xid = $5::text::xid8 AND id = $6
-                       AND created_at > clock_timestamp() - make_interval(days => $7))
+         SELECT new.id, booking_id, kind, subject_id, 'WAITING', clock_timestamp()
+         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::bigint[])
+             AS new (id, booking_id, kind, subject_id, told_xid, told_id)
+         CROSS JOIN LATERAL (SELECT FROM outbox WHERE xid = told_xid::xid8 AND outbox.id = told_id
+                             AND created_at > clock_timestamp() - make_interval(days => $7)) AS news
          ON CONFLICT (kind, subject_id) DO NOTHING",
-        Uuid::now_v7(),
-        booking,
-        kind.as_str(),
-        subject,
-        told.position.xid.to_string(),
-        told.position.id,
+        messages.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        messages.iter().map(|(_, booking, ..)| *booking).collect::<Vec<_>>(),
+        messages.iter().map(|(kind, ..)| kind.as_str().to_owned()).collect::<Vec<_>>(),
+        messages.iter().map(|(_, _, subject, _)| *subject).collect::<Vec<_>>(),
+        messages.iter().map(|(.., told)| told.xid.to_string()).collect::<Vec<_>>(),
+        messages.iter().map(|(.., told)| told.id).collect::<Vec<_>>(),
         NEWS_DAYS
     ))
     .await
