@@ -104,6 +104,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     paid.forget();
     told.store(0, Ordering::Relaxed);
     let begun = Instant::now();
+    let mut processors = Processors::now();
     for round in 0..options.rounds {
         let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
         let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));
@@ -111,13 +112,15 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         ensure!(holds.wrong == 0, "{} answers to holds were wrong", holds.wrong);
         ensure!(reads.wrong == 0, "{} maps were wrong", reads.wrong);
         report.rounds.push(holds.latency.ms(0.95));
+        let before = std::mem::replace(&mut processors, Processors::now());
         report.notes.push(format!(
-            "{:>5.0} s: holds p50 {:.1}, p95 {:.1}, p99 {:.1} ms; maps p95 {:.1} ms; {}",
+            "{:>5.0} s: holds p50 {:.1}, p95 {:.1}, p99 {:.1} ms; maps p95 {:.1} ms; {}; {}",
             begun.elapsed().as_secs_f64(),
             holds.latency.ms(0.5),
             holds.latency.ms(0.95),
             holds.latency.ms(0.99),
             reads.latency.ms(0.95),
+            processors.since(&before),
             world.size().await?
         ));
         latency.add(&holds.latency);
@@ -147,6 +150,31 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.broken = world.broken().await?;
     world.end().await?;
     Ok(vec![report])
+}
+
+/// What the machine's processors did since it started, in ticks: without it nobody can tell a slow server from a machine
+/// that others use too.
+struct Processors {
+    idle: f64,
+    stolen: f64,
+    all: f64,
+}
+
+impl Processors {
+    fn now() -> Self {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let first = text.lines().next().unwrap_or_default();
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let ticks: Vec<f64> = first.split_whitespace().skip(1).take(8).filter_map(|tick| tick.parse().ok()).collect();
+        let tick = |at: usize| ticks.get(at).copied().unwrap_or(0.0);
+        Self { idle: tick(3) + tick(4), stolen: tick(7), all: ticks.iter().sum() }
+    }
+
+    fn since(&self, before: &Self) -> String {
+        let share = |part: f64| 100.0 * part / (self.all - before.all).max(1.0);
+        let (idle, stolen) = (share(self.idle - before.idle), share(self.stolen - before.stolen));
+        format!("processors {:.0} % busy, {stolen:.0} % taken by others", 100.0 - idle - stolen)
+    }
 }
 
 /// What those saw who paid.

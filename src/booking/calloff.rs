@@ -5,6 +5,7 @@ use super::cancel::{Terms, undo};
 use super::store::{self, BookingError, lock_event};
 use super::{BookingId, Bookings};
 use crate::db::{Single, repeating};
+use crate::inventory;
 use crate::sql;
 use parterre_entity::{BookingState, EventState, HoldId, RefundReason};
 use sea_orm::{DbErr, EntityTrait, FromQueryResult};
@@ -60,7 +61,8 @@ impl Bookings {
             cause: "event_cancelled",
             detail: Some("the event was cancelled by its organizer".to_owned()),
         };
-        let deltas = undo(&tx, &row, full).await?;
+        let bump = undo(&tx, &row, full).await?;
+        let deltas = inventory::bump(&tx, bump).await?;
         tx.commit().await?;
         Ok(deltas)
     }

@@ -8,7 +8,7 @@ use super::tickets;
 use super::{CancelRefusal, CancelRequest};
 use crate::bus::SeatsDelta;
 use crate::db::{self, Db, Transaction};
-use crate::inventory::{self, Items, Shift};
+use crate::inventory::{self, Bump, Items, Shift};
 use crate::payment::{self, NewRefund};
 use crate::sql;
 use chrono::{DateTime, Utc};
@@ -80,7 +80,8 @@ pub(super) async fn cancel(db: &Db, request: &CancelRequest) -> Result<Result<Ca
         cause: "buyer",
         detail: request.reason.clone(),
     };
-    let deltas = undo(&tx, &row, terms).await?;
+    let bump = undo(&tx, &row, terms).await?;
+    let deltas = inventory::bump(&tx, bump).await?;
     tx.commit().await?;
     Ok(Ok(Cancelled { booking: row.id, replayed: false, deltas }))
 }
@@ -94,12 +95,8 @@ pub(super) struct Terms {
     pub(super) detail: Option<String>,
 }
 
-/// Undoes a locked, confirmed booking. Its event and hold are locked too.
-pub(super) async fn undo(
-    tx: &Transaction,
-    row: &booking::Model,
-    terms: Terms,
-) -> Result<Vec<Arc<SeatsDelta>>, BookingError> {
+/// Undoes a locked, confirmed booking, and returns what readers see of it. Its event and hold are locked too.
+pub(super) async fn undo(tx: &Transaction, row: &booking::Model, terms: Terms) -> Result<Bump, BookingError> {
     step(tx, row, BookingEvent::StartCancel, Why::told(terms.cause, terms.detail)).await?;
     tickets::revoke(tx, row, terms.cause).await?;
     if terms.amount_minor > 0 {
@@ -108,11 +105,10 @@ pub(super) async fn undo(
     let items = Items { event: row.event_id, hold: row.hold_id, booking: Some(row.id) };
     let shift = if terms.resell { Shift::Resell } else { Shift::Withdraw };
     let shifted = inventory::shift(tx, items, shift).await?;
-    let deltas =
-        shifted.map_err(|error| sea_orm::DbErr::Custom(format!("a confirmed booking lost a seat: {error}")))?;
+    let bump = shifted.map_err(|error| sea_orm::DbErr::Custom(format!("a confirmed booking lost a seat: {error}")))?;
     let cancelling = store::lock(tx, row.id).await?;
     step(tx, &cancelling, BookingEvent::FinishCancel, terms.cause.into()).await?;
-    Ok(deltas)
+    Ok(bump)
 }
 
 async fn save_refund(

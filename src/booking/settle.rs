@@ -10,7 +10,7 @@ use super::timeline::{Entry, note};
 use super::webhooks;
 use crate::bus::SeatsDelta;
 use crate::db::{self, Db, Transaction};
-use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
+use crate::inventory::{self, Bump, HoldEvent, Items, LockedHold, Shift};
 use crate::payment::{self, Intent, NewRefund, PaymentChanges, PaymentEvent};
 use crate::sql;
 use chrono::{DateTime, Utc};
@@ -74,11 +74,12 @@ pub(super) async fn settle(
         currency: &locked.payment.currency,
     };
     let settlement = rules::settle(&view, intent, now);
-    let deltas = apply(&tx, &locked, settlement, (intent, reporter.cause, now)).await?;
+    let bump = apply(&tx, &locked, settlement, (intent, reporter.cause, now)).await?;
     let booking = locked.booking.id;
     if let Some(webhook) = reporter.webhook {
         webhooks::done_with(&tx, webhook).await?;
     }
+    let deltas = inventory::bump(&tx, bump).await?;
     tx.commit().await?;
     Ok(Settled { booking, deltas })
 }
@@ -139,7 +140,7 @@ async fn apply(
     locked: &Locked,
     settlement: Settlement,
     (intent, cause, now): (&Intent, &'static str, DateTime<Utc>),
-) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+) -> Result<Bump, DbErr> {
     let items = Items { event: locked.hold.event_id, hold: locked.hold.id, booking: Some(locked.booking.id) };
     // A decline may come without the provider's id of what it declined.
     let provider_id = Some(intent.provider_id.clone()).filter(|id| !id.is_empty());
@@ -154,25 +155,25 @@ async fn apply(
             } else if is_terminal(locked.payment.status) {
                 payment::rest(tx, locked.payment.id).await?;
             }
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::Wait => {
             let again = PaymentChanges { check_in_seconds: Some(WAIT_SECONDS), ..known };
             payment::look_again(tx, locked.payment.id, again).await?;
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::AskBuyer => {
             let next_action = intent.next_action.as_ref().and_then(|action| serde_json::to_value(action).ok());
             let changes =
                 PaymentChanges { check_in_seconds: Some(ask_again_seconds(locked, now)), next_action, ..known };
             move_payment(tx, locked, PaymentEvent::AskBuyer, (changes, cause)).await?;
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::Convert => convert(tx, locked, items, (known, intent, cause)).await,
         Settlement::Capture => {
             let again = PaymentChanges { check_in_seconds: Some(0.0), ..known };
             move_payment(tx, locked, PaymentEvent::Capture, (again, cause)).await?;
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::Confirm => confirm(tx, locked, items, (intent, known, cause)).await,
         Settlement::ConfirmLate => confirm_late(tx, locked, items, (intent, known, cause)).await,
@@ -193,12 +194,12 @@ async fn apply(
             if voidable || voiding {
                 fail_booking(tx, locked, (failure, cause)).await?;
             }
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::Fail(failure) => {
             end_payment(tx, locked, (intent, known, cause)).await?;
             fail_booking(tx, locked, (failure, cause)).await?;
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
         Settlement::FailCapture => {
             let changes = PaymentChanges { decline_code: intent.decline_code.clone(), ..known };
@@ -215,7 +216,7 @@ async fn apply(
         Settlement::Review => {
             tracing::error!(payment.id = %locked.payment.id, "amount or currency at the provider do not match, a person has to decide");
             move_payment(tx, locked, PaymentEvent::Review, (known, cause)).await?;
-            Ok(Vec::new())
+            Ok(Bump::default())
         }
     }
 }
@@ -226,11 +227,11 @@ async fn confirm(
     locked: &Locked,
     items: Items,
     (intent, known, cause): (&Intent, PaymentChanges, &'static str),
-) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+) -> Result<Bump, DbErr> {
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-    if let Ok(deltas) = inventory::shift(tx, items, Shift::Sell).await? {
+    if let Ok(bump) = inventory::shift(tx, items, Shift::Sell).await? {
         step(tx, &locked.booking, BookingEvent::Confirm, cause.into()).await?;
-        return Ok(deltas);
+        return Ok(bump);
     }
     // A confirmation that can't be, for whatever reason, is no loop: the money goes back, and people are told.
     tracing::error!(booking.id = %locked.booking.id, "a paid booking does not have its seats");
@@ -243,7 +244,7 @@ async fn convert(
     locked: &Locked,
     items: Items,
     (known, intent, cause): (PaymentChanges, &Intent, &'static str),
-) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+) -> Result<Bump, DbErr> {
     tx.execute_unprepared("SAVEPOINT convert").await?;
     let shifted = match inventory::shift(tx, items, Shift::Convert).await {
         // The last line: a unique index says that a seat has an owner. Then this hold is not valid.
@@ -254,19 +255,19 @@ async fn convert(
         }
         result => result?,
     };
-    if let Ok(deltas) = shifted {
+    if let Ok(bump) = shifted {
         inventory::step(tx, &locked.hold, HoldEvent::Convert).await?;
         let authorized = PaymentChanges { capture_before: intent.capture_before, ..known };
         move_payment(tx, locked, PaymentEvent::Authorize, (authorized, cause)).await?;
         let capture = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
         move_payment_reread(tx, locked.payment.id, PaymentEvent::Capture, (capture, cause)).await?;
-        Ok(deltas)
+        Ok(bump)
     } else {
         move_payment(tx, locked, PaymentEvent::Authorize, (known, cause)).await?;
         let void = PaymentChanges { check_in_seconds: Some(0.0), new_step: true, ..PaymentChanges::default() };
         move_payment_reread(tx, locked.payment.id, PaymentEvent::Void, (void, cause)).await?;
         fail_booking(tx, locked, (BookingFailure::HoldExpired, cause)).await?;
-        Ok(Vec::new())
+        Ok(Bump::default())
     }
 }
 
@@ -276,7 +277,7 @@ async fn confirm_late(
     locked: &Locked,
     items: Items,
     (intent, known, cause): (&Intent, PaymentChanges, &'static str),
-) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+) -> Result<Bump, DbErr> {
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
     tx.execute_unprepared("SAVEPOINT late").await?;
     let sold = match inventory::sell_late(tx, items, &locked.hold.buyer).await {
@@ -287,7 +288,7 @@ async fn confirm_late(
         }
         result => result?,
     };
-    let Ok(deltas) = sold else {
+    let Ok(bump) = sold else {
         // Also what it reclaimed to see whether it fits.
         tx.execute_unprepared("ROLLBACK TO SAVEPOINT late").await?;
         return give_back(tx, locked, items, (intent, RefundReason::SeatsLost, cause)).await;
@@ -295,7 +296,7 @@ async fn confirm_late(
     let event = if locked.hold.status == HoldState::Active { HoldEvent::Convert } else { HoldEvent::ConfirmLate };
     inventory::step(tx, &locked.hold, event).await?;
     step(tx, &locked.booking, BookingEvent::Confirm, "late_payment".into()).await?;
-    Ok(deltas)
+    Ok(bump)
 }
 
 /// Saves a refund of everything that was collected and says so. Seats that were taken over go back.
@@ -304,7 +305,7 @@ async fn give_back(
     locked: &Locked,
     items: Items,
     (intent, reason, cause): (&Intent, RefundReason, &'static str),
-) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+) -> Result<Bump, DbErr> {
     step(tx, &locked.booking, BookingEvent::LoseSeats, cause.into()).await?;
     let refund = NewRefund {
         payment: locked.payment.id,
@@ -320,12 +321,12 @@ async fn give_back(
     }
     if locked.hold.status == HoldState::Converted && !locked.other_booking {
         // Nothing moves if the hold's items are not pending: then they were never this booking's, or went back before.
-        if let Ok(deltas) = inventory::shift(tx, items, Shift::Return).await? {
+        if let Ok(bump) = inventory::shift(tx, items, Shift::Return).await? {
             inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
-            return Ok(deltas);
+            return Ok(bump);
         }
     }
-    Ok(Vec::new())
+    Ok(Bump::default())
 }
 
 async fn fail_booking(

@@ -5,7 +5,7 @@ use super::timeline::{Entry, note};
 use super::{CheckoutRefusal, CheckoutRequest};
 use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, Transaction};
-use crate::inventory::{self, HoldEvent, Items, LockedHold, Shift};
+use crate::inventory::{self, Bump, HoldEvent, Items, LockedHold, Shift};
 use crate::outbox::{self, Change, Topic};
 use crate::payment::{self, NewPayment};
 use crate::sql;
@@ -147,9 +147,9 @@ pub(super) async fn checkout(
     }
     let booking = insert(&tx, request, &hold, (&terms, now)).await?;
     remember_key(&tx, scope, ("checkout", &request.key, &request.fingerprint), booking).await?;
-    let (payment, deltas) = if hold.total_minor == 0 {
+    let (payment, bump) = if hold.total_minor == 0 {
         match confirm_free(&tx, &hold, booking).await? {
-            Ok(deltas) => (None, deltas),
+            Ok(bump) => (None, bump),
             // Its deadline passed after we looked, and somebody else has a seat of it.
             Err(inventory::NotAllHeld) => return Ok(Err(CheckoutRefusal::HoldExpired)),
         }
@@ -162,8 +162,9 @@ pub(super) async fn checkout(
             payment_method: request.payment_method.clone(),
             return_url: request.return_url.clone(),
         };
-        (Some(payment::create(&tx, new).await?), Vec::new())
+        (Some(payment::create(&tx, new).await?), Bump::default())
     };
+    let deltas = inventory::bump(&tx, bump).await?;
     tx.commit().await?;
     Ok(Ok(CheckedOut { booking, payment, replayed: false, deltas }))
 }
@@ -247,20 +248,20 @@ async fn confirm_free(
     tx: &Transaction,
     hold: &LockedHold,
     booking: BookingId,
-) -> Result<Result<Vec<Arc<SeatsDelta>>, inventory::NotAllHeld>, DbErr> {
+) -> Result<Result<Bump, inventory::NotAllHeld>, DbErr> {
     let items = Items { event: hold.event_id, hold: hold.id, booking: Some(booking) };
-    let mut deltas = match inventory::shift(tx, items, Shift::Convert).await? {
-        Ok(deltas) => deltas,
+    let converted = match inventory::shift(tx, items, Shift::Convert).await? {
+        Ok(converted) => converted,
         Err(gone) => return Ok(Err(gone)),
     };
     inventory::step(tx, hold, HoldEvent::Convert).await?;
-    match inventory::shift(tx, items, Shift::Sell).await? {
-        Ok(sold) => deltas.extend(sold),
+    let sold = match inventory::shift(tx, items, Shift::Sell).await? {
+        Ok(sold) => sold,
         Err(gone) => return Ok(Err(gone)),
-    }
+    };
     let row = lock(tx, booking).await?;
     step(tx, &row, BookingEvent::Confirm, "free".into()).await?;
-    Ok(Ok(deltas))
+    Ok(Ok(converted.then(sold)))
 }
 
 pub(super) async fn lock(tx: &Transaction, id: BookingId) -> Result<booking::Model, DbErr> {

@@ -1,7 +1,8 @@
 //! The counters that let a reader see what it missed: one a section, one for the tiers of an event together.
 //!
 //! Invariant: counters are the last rows a transaction locks, in key order, so their values have no gaps and follow the
-//! order of commits.
+//! order of commits. Everybody who changes a section waits for them, so between them and the commit nothing is written but
+//! what tells of it.
 
 use crate::bus::{SeatsDelta, SectionDelta, TiersDelta};
 use crate::db::Transaction;
@@ -19,9 +20,11 @@ pub const TIERS: i16 = -1;
 /// A seat's change for readers: number, status letter, and the deadline in milliseconds when held, else 0.
 pub type SeatChange = (i32, char, i64);
 
-/// What a transaction changed, gathered until its end.
+/// What a transaction changed for readers, gathered until its end: whoever has one must hand it to `bump` just before the
+/// commit, or roll back.
 #[derive(Debug, Default)]
-pub(super) struct Bump {
+#[must_use = "readers never see what is not handed to `bump` before the commit"]
+pub struct Bump {
     sections: BTreeMap<(EventId, i16), (Vec<SeatChange>, i32)>,
     tiers: BTreeMap<EventId, (Vec<(i16, i32)>, i32)>,
 }
@@ -40,10 +43,27 @@ impl Bump {
         changes.push((tier, available));
         *sum += remaining;
     }
+
+    /// Both as one step for readers: of what changed twice they see how it ended.
+    pub fn then(mut self, later: Self) -> Self {
+        for (key, (changes, remaining)) in later.sections {
+            let (known, sum) = self.sections.entry(key).or_default();
+            known.retain(|(seat, ..)| changes.iter().all(|(changed, ..)| changed != seat));
+            known.extend(changes);
+            *sum += remaining;
+        }
+        for (event, (changes, remaining)) in later.tiers {
+            let (known, sum) = self.tiers.entry(event).or_default();
+            known.retain(|(tier, _)| changes.iter().all(|(changed, _)| changed != tier));
+            known.extend(changes);
+            *sum += remaining;
+        }
+        self
+    }
 }
 
 /// Moves the counters and writes one outbox row an event. Returns what to publish after the commit.
-pub(super) async fn bump(tx: &Transaction, bump: Bump) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
+pub async fn bump(tx: &Transaction, bump: Bump) -> Result<Vec<Arc<SeatsDelta>>, DbErr> {
     bump_and_tell(tx, bump, Vec::new()).await
 }
 
@@ -115,4 +135,25 @@ fn deltas(bump: Bump, versions: &BTreeMap<(EventId, i16), i64>) -> Vec<Arc<Seats
         delta.tiers = Some(TiersDelta { version: version(event, TIERS), available });
     }
     by_event.into_values().map(Arc::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_twice_is_told_once_as_it_ended() {
+        let event = EventId::new();
+        let (mut first, mut second) = (Bump::default(), Bump::default());
+        first.seat(event, 1, (7, 'H', 0), 0);
+        first.seat(event, 1, (8, 'H', 0), 0);
+        first.tier(event, 2, 5, -1);
+        second.seat(event, 1, (7, 'S', 0), -1);
+        second.seat(event, 3, (9, 'S', 0), -1);
+        second.tier(event, 2, 4, -1);
+        let both = first.then(second);
+        assert_eq!(both.sections[&(event, 1)], (vec![(8, 'H', 0), (7, 'S', 0)], -1));
+        assert_eq!(both.sections[&(event, 3)], (vec![(9, 'S', 0)], -1));
+        assert_eq!(both.tiers[&event], (vec![(2, 4)], -2));
+    }
 }

@@ -178,7 +178,8 @@ async fn end(tx: &Transaction, hold: &LockedHold, event: HoldEvent) -> Result<Ve
     step(tx, hold, event).await?;
     let items = Items { event: hold.event_id, hold: hold.id, booking: None };
     // A release takes what is still there: fewer rows are normal.
-    Ok(shift(tx, items, Shift::Release).await?.unwrap_or_default())
+    let bump = shift(tx, items, Shift::Release).await?.unwrap_or_default();
+    counters::bump(tx, bump).await
 }
 
 /// Holds a pass of the expiry worker ends at the most.

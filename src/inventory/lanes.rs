@@ -92,13 +92,16 @@ impl Lanes {
         let (callers, token) = (Handle::current(), tasks.token());
         let (ready, connected) = oneshot::channel();
         let connections = u32::try_from(lines.len() * (BATCHES_AT_ONCE + 1)).unwrap_or(u32::MAX);
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("lanes".to_owned()).spawn(move || {
+            let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(NoLanes::from(error)))),
+            };
             runtime.block_on(async {
                 // Connections belong to the runtime that they were made in.
                 let db = match Db::connect(&url, connections).await {
                     Ok(db) => db,
-                    Err(error) => return drop(ready.send(Err(error))),
+                    Err(error) => return drop(ready.send(Err(error.into()))),
                 };
                 drop(ready.send(Ok(())));
                 let lane = Arc::new(Lane { db, bus, outbox, callers });
@@ -108,7 +111,7 @@ impl Lanes {
             drop(token);
         })?;
         match connected.await {
-            Ok(connected) => connected.map(|()| lanes).map_err(NoLanes::from),
+            Ok(connected) => connected.map(|()| lanes),
             Err(_) => Err(std::io::Error::other("it ended early").into()),
         }
     }

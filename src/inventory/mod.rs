@@ -17,7 +17,7 @@ mod stock;
 
 pub use batch::lock_quota;
 pub use best::{Best, nearest};
-pub use counters::TIERS;
+pub use counters::{Bump, TIERS, bump};
 pub use holds::{HoldEvent, InvalidTransition, LockedHold, ReleaseError, lock, next, step};
 pub use lanes::{LaneError, Lanes, NoLanes};
 pub use late::{Gone, sell_late};

@@ -3,14 +3,12 @@
 //! clean-up of one hold can't touch another's seats.
 
 use super::batch::expect_rows;
-use super::counters::{self, Bump};
-use crate::bus::SeatsDelta;
+use super::counters::Bump;
 use crate::db::Transaction;
 use crate::sql;
 use parterre_entity::{BookingId, EventId, HoldId, ItemState, SeatState};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use uuid::Uuid;
 
 /// A change of all items of a hold that are in one state.
@@ -129,19 +127,12 @@ struct SeatOfItem {
     booking_id: Uuid,
 }
 
-/// Changes a hold's items and tells what readers see of it.
-pub async fn shift(
-    tx: &Transaction,
-    items: Items,
-    shift: Shift,
-) -> Result<Result<Vec<Arc<SeatsDelta>>, NotAllHeld>, DbErr> {
-    match shift_all(tx, &[items], shift).await? {
-        Ok(bump) => counters::bump(tx, bump).await.map(Ok),
-        Err(not_all) => Ok(Err(not_all)),
-    }
+/// Changes a hold's items, and returns what readers see of it.
+pub async fn shift(tx: &Transaction, items: Items, shift: Shift) -> Result<Result<Bump, NotAllHeld>, DbErr> {
+    shift_all(tx, &[items], shift).await
 }
 
-/// Changes the items of many holds, and returns what readers see of it, to be told when the counters may be locked.
+/// The same with the items of many holds.
 pub(super) async fn shift_all(
     tx: &Transaction,
     holds: &[Items],

@@ -212,6 +212,10 @@ impl WaitingRooms {
         }
         let place = self.inner.queue.join(event, buyer).await?;
         metrics::counter!("parterre_waiting_joins_total").increment(1);
+        // It may have been shut, and the line sent home, while the queue was asked.
+        if let Some(status) = room.told().shut() {
+            return Ok(Standing::outside(status));
+        }
         let standing = self.standing(&room, buyer, place)?;
         Ok(standing.unwrap_or_else(|| Standing::outside(WaitingRoomStatus::Closed)))
     }
@@ -225,6 +229,10 @@ impl WaitingRooms {
             return Ok(Some(Standing::outside(status)));
         }
         let place = self.inner.queue.find(event, buyer).await?;
+        // As above.
+        if let Some(status) = room.told().shut() {
+            return Ok(Some(Standing::outside(status)));
+        }
         self.standing(&room, buyer, place)
     }
 
