@@ -201,9 +201,10 @@ const OF_EVENTS: &[Check] = &[
          CROSS JOIN LATERAL (SELECT sum(quantity) AS admissions FROM hold_item WHERE hold_id = booking.hold_id) AS items
          WHERE booking.event_id = ANY($2) AND tickets.valid <> CASE WHEN booking.status = 'CONFIRMED' THEN items.admissions ELSE 0 END
            AND coalesce(booking.cancelled_at, booking.confirmed_at, booking.created_at) < clock_timestamp() - make_interval(secs => $1)
-           AND NOT EXISTS (SELECT FROM outbox JOIN outbox_cursor AS cursor ON cursor.consumer = 'tickets'
+           AND NOT (booking.status = 'CONFIRMED' AND tickets.valid < items.admissions AND EXISTS (
+               SELECT FROM outbox JOIN outbox_cursor AS cursor ON cursor.consumer = 'tickets'
                WHERE outbox.event_id = booking.event_id AND outbox.subject_id = booking.id AND topic = 'booking'
-                 AND (outbox.xid, outbox.id) > (cursor.xid, cursor.id))",
+                 AND payload ->> 'to' = 'CONFIRMED' AND (outbox.xid, outbox.id) > (cursor.xid, cursor.id)))",
     },
     Check {
         invariant: "I4: refunds that have not failed do not exceed what was captured",

@@ -4,7 +4,7 @@
 use super::store::BookingError;
 use super::strays::is_stray;
 use super::{Bookings, refunds, tickets};
-use crate::db::{Single, repeating};
+use crate::db::{Single, is_connection, repeating};
 use crate::payment::{self, CallError, Intent, NewRefund, Standing};
 use crate::sql;
 use chrono::{DateTime, Utc};
@@ -186,14 +186,31 @@ impl Bookings {
         .all(self.db.pool())
         .await?;
         let bookings: Vec<BookingId> = rows.into_iter().map(|row| row.value).collect();
-        let issued = repeating(|| async {
+        let issued = match self.issue(&bookings).await {
+            // One that can't be helped does not keep the others from their tickets.
+            Err(BookingError::Database(error)) if bookings.len() > 1 && !is_connection(&error) => {
+                let mut issued = Vec::new();
+                for booking in &bookings {
+                    match self.issue(std::slice::from_ref(booking)).await {
+                        Ok(booking) => issued.extend(booking),
+                        Err(error) => report.unexplained.push(format!("booking {booking} has no tickets: {error}")),
+                    }
+                }
+                issued
+            }
+            issued => issued?,
+        };
+        report.repaired.extend(issued.into_iter().map(|booking| format!("booking {booking} had no tickets")));
+        Ok(())
+    }
+
+    async fn issue(&self, bookings: &[BookingId]) -> Result<Vec<BookingId>, BookingError> {
+        repeating(|| async {
             let tx = self.db.begin("reconcile_tickets").await?;
-            let issued = tickets::issue(&tx, bookings.clone()).await?;
+            let issued = tickets::issue(&tx, bookings.to_vec()).await?;
             tx.commit().await?;
             Ok::<_, BookingError>(issued)
         })
-        .await?;
-        report.repaired.extend(issued.into_iter().map(|booking| format!("booking {booking} had no tickets")));
-        Ok(())
+        .await
     }
 }

@@ -55,6 +55,9 @@ pub(super) async fn issue(tx: &Transaction, bookings: Vec<BookingId>) -> Result<
         tier_no: Option<i16>,
         quantity: i32,
     }
+    if bookings.is_empty() {
+        return Ok(Vec::new());
+    }
     // In one order, whoever locks several.
     let bookings: BTreeSet<Uuid> = bookings.into_iter().map(|booking| booking.0).collect();
     let items = Item::find_by_statement(sql!(

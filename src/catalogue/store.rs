@@ -585,8 +585,9 @@ pub(super) async fn block_seats(
     if !row.seats_ready {
         return Err(Invalid::new("eventId", "the event's seats are still being created, try again in a minute").into());
     }
-    let deltas = inventory::block_seats(&tx, id, seats, blocked).await?.map_err(CatalogueError::SeatsTaken)?;
+    let bump = inventory::block_seats(&tx, id, seats, blocked).await?.map_err(CatalogueError::SeatsTaken)?;
     audit::record(&*tx, who, "blockSeats", id, serde_json::json!({ "seats": seats.len(), "blocked": blocked })).await?;
+    let deltas = inventory::bump(&tx, bump).await?;
     tx.commit().await?;
     Ok((row, deltas))
 }

@@ -23,8 +23,8 @@ struct Item {
     state: ItemState,
 }
 
-/// Sells a hold's items to its booking although the hold is over, and returns what readers see of it. The event, the buyer's quota, the hold, the booking
-/// and the payment are locked by the caller.
+/// Sells a hold's items to its booking although the hold is over, and returns what readers see of it. The event, the
+/// buyer's quota, the hold, the booking and the payment are locked by the caller.
 pub async fn sell_late(tx: &Transaction, items: Items, buyer: &str) -> Result<Result<Bump, Gone>, DbErr> {
     let wanted = Item::find_by_statement(sql!(
         "SELECT seat_no, tier_no, quantity, state FROM hold_item WHERE hold_id = $1 ORDER BY seat_no, tier_no",

@@ -151,13 +151,14 @@ pub async fn set_tiers(
     counters::bump(tx, bump).await.map(Ok)
 }
 
-/// Takes seats off sale or puts them back; those that are so already stay. All of it, or the list of those in the way.
+/// Takes seats off sale or puts them back; those that are so already stay. What readers see of it, or the list of those in
+/// the way.
 pub async fn block_seats(
     tx: &Transaction,
     event: EventId,
     seats: &BTreeSet<i32>,
     blocked: bool,
-) -> Result<Result<Vec<Arc<SeatsDelta>>, Vec<Conflict>>, DbErr> {
+) -> Result<Result<Bump, Vec<Conflict>>, DbErr> {
     #[derive(FromQueryResult)]
     struct Row {
         seat_no: i32,
@@ -211,5 +212,5 @@ pub async fn block_seats(
         .await?
         .rows_affected();
     expect_rows("seats blocked or put back", expected, written)?;
-    counters::bump(tx, bump).await.map(Ok)
+    Ok(Ok(bump))
 }

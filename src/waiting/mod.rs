@@ -212,7 +212,7 @@ impl WaitingRooms {
         }
         let place = self.inner.queue.join(event, buyer).await?;
         metrics::counter!("parterre_waiting_joins_total").increment(1);
-        // It may have been shut, and the line sent home, while the queue was asked.
+        // This process may have sent the line home while the queue was asked. What another one did is known at the next look.
         if let Some(status) = room.told().shut() {
             return Ok(Standing::outside(status));
         }
