@@ -16,6 +16,7 @@ use parterre_entity::{EventId, HoldId};
 use parterre_schema::{WaitingRoomStatus, parse_node_id};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -187,8 +188,9 @@ async fn a_queue_that_came_into_being_is_opened_once_and_the_most_careful_proces
     }
 }
 
-/// Asks a queue again until it answers: a busy Redis is no failure, and each of these calls may be repeated.
-async fn patiently<T, F: Future<Output = Result<T, QueueError>>>(ask: impl Fn() -> F) -> T {
+/// Asks again until there is an answer, as a person would: a busy Redis or a database without a free connection is no
+/// failure, and each of these calls may be repeated.
+async fn patiently<T, E: Display, F: Future<Output = Result<T, E>>>(ask: impl Fn() -> F) -> T {
     let begun = std::time::Instant::now();
     loop {
         match ask().await {
@@ -344,7 +346,8 @@ async fn crowd(queue: Arc<dyn Queue>, clock: Clock, redis: bool) {
                 while let Some(done) = shoppers.try_join_next() {
                     done.unwrap();
                 }
-                if rooms.find(event, &line[CROWD - 1].1).await.unwrap().unwrap().status == WaitingRoomStatus::SoldOut {
+                let last = patiently(|| rooms.find(event, &line[CROWD - 1].1)).await;
+                if last.unwrap().status == WaitingRoomStatus::SoldOut {
                     break;
                 }
                 assert!(started.elapsed() < Duration::from_mins(3), "{} seats are left", free.lock().unwrap().len());
@@ -417,12 +420,12 @@ impl Shopper {
     }
 
     async fn shop(&self, free: &Mutex<Vec<i32>>, refused: &AtomicU64) {
-        let standing = self.rooms.find(self.event, &self.buyer).await.unwrap();
+        let standing = patiently(|| self.rooms.find(self.event, &self.buyer)).await;
         let Some((token, _)) = standing.and_then(|standing| standing.token) else { return };
         let number: usize = self.buyer.trim_start_matches("buyer-").parse().unwrap();
         match number % 10 {
             0 => return,
-            1 => return self.rooms.leave(self.event, &self.buyer).await.unwrap(),
+            1 => return patiently(|| self.rooms.leave(self.event, &self.buyer)).await,
             2 => {
                 // A seat that somebody may have.
                 let seat = i32::try_from(number % 500).unwrap();
