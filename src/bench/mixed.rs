@@ -171,9 +171,10 @@ impl Processors {
     }
 
     fn since(&self, before: &Self) -> String {
-        let share = |part: f64| 100.0 * part / (self.all - before.all).max(1.0);
-        let (idle, stolen) = (share(self.idle - before.idle), share(self.stolen - before.stolen));
-        format!("processors {:.0} % busy, {stolen:.0} % taken by others", 100.0 - idle - stolen)
+        let (all, stolen) = (self.all - before.all, self.stolen - before.stolen);
+        let busy = all - stolen - (self.idle - before.idle);
+        let share = |part: f64| 100.0 * part / all.max(1.0);
+        format!("processors {:.0} % busy, {:.0} % taken by others", share(busy), share(stolen))
     }
 }
 

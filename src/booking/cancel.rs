@@ -104,7 +104,7 @@ pub(super) async fn undo(tx: &Transaction, row: &booking::Model, terms: Terms) -
     }
     let items = Items { event: row.event_id, hold: row.hold_id, booking: Some(row.id) };
     let shift = if terms.resell { Shift::Resell } else { Shift::Withdraw };
-    let shifted = inventory::shift(tx, items, shift).await?;
+    let shifted = inventory::shift(tx, &[items], shift).await?;
     let bump = shifted.map_err(|error| sea_orm::DbErr::Custom(format!("a confirmed booking lost a seat: {error}")))?;
     let cancelling = store::lock(tx, row.id).await?;
     step(tx, &cancelling, BookingEvent::FinishCancel, terms.cause.into()).await?;

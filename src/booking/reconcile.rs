@@ -185,32 +185,23 @@ impl Bookings {
         ))
         .all(self.db.pool())
         .await?;
-        let bookings: Vec<BookingId> = rows.into_iter().map(|row| row.value).collect();
-        let issued = match self.issue(&bookings).await {
-            // One that can't be helped does not keep the others from their tickets.
-            Err(BookingError::Database(error)) if bookings.len() > 1 && !is_connection(&error) => {
-                let mut issued = Vec::new();
-                for booking in &bookings {
-                    match self.issue(std::slice::from_ref(booking)).await {
-                        Ok(booking) => issued.extend(booking),
-                        Err(error) => report.unexplained.push(format!("booking {booking} has no tickets: {error}")),
-                    }
+        for booking in rows.into_iter().map(|row| row.value) {
+            let issued = repeating(|| async {
+                let tx = self.db.begin("reconcile_tickets").await?;
+                let issued = tickets::issue(&tx, vec![booking]).await?;
+                tx.commit().await?;
+                Ok::<_, BookingError>(!issued.is_empty())
+            });
+            match issued.await {
+                Ok(true) => report.repaired.push(format!("booking {booking} had no tickets")),
+                Ok(false) => {}
+                // One that can't be helped does not keep the others from their tickets.
+                Err(BookingError::Database(error)) if !is_connection(&error) => {
+                    report.unexplained.push(format!("booking {booking} has no tickets: {error}"));
                 }
-                issued
+                Err(error) => return Err(error.into()),
             }
-            issued => issued?,
-        };
-        report.repaired.extend(issued.into_iter().map(|booking| format!("booking {booking} had no tickets")));
+        }
         Ok(())
-    }
-
-    async fn issue(&self, bookings: &[BookingId]) -> Result<Vec<BookingId>, BookingError> {
-        repeating(|| async {
-            let tx = self.db.begin("reconcile_tickets").await?;
-            let issued = tickets::issue(&tx, bookings.to_vec()).await?;
-            tx.commit().await?;
-            Ok::<_, BookingError>(issued)
-        })
-        .await
     }
 }

@@ -210,7 +210,7 @@ async fn apply(
                 if locked.payment.give_back { BookingFailure::AmountMismatch } else { BookingFailure::CaptureFailed };
             step(tx, &locked.booking, BookingEvent::Fail, Why::failed(cause, failure)).await?;
             inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
-            let returned = inventory::shift(tx, items, Shift::Return).await?;
+            let returned = inventory::shift(tx, &[items], Shift::Return).await?;
             returned.map_err(|error| DbErr::Custom(format!("a pending booking lost a seat: {error}")))
         }
         Settlement::Review => {
@@ -229,7 +229,7 @@ async fn confirm(
     (intent, known, cause): (&Intent, PaymentChanges, &'static str),
 ) -> Result<Bump, DbErr> {
     move_payment(tx, locked, PaymentEvent::Collect, (known, cause)).await?;
-    if let Ok(bump) = inventory::shift(tx, items, Shift::Sell).await? {
+    if let Ok(bump) = inventory::shift(tx, &[items], Shift::Sell).await? {
         step(tx, &locked.booking, BookingEvent::Confirm, cause.into()).await?;
         return Ok(bump);
     }
@@ -246,7 +246,7 @@ async fn convert(
     (known, intent, cause): (PaymentChanges, &Intent, &'static str),
 ) -> Result<Bump, DbErr> {
     tx.execute_unprepared("SAVEPOINT convert").await?;
-    let shifted = match inventory::shift(tx, items, Shift::Convert).await {
+    let shifted = match inventory::shift(tx, &[items], Shift::Convert).await {
         // The last line: a unique index says that a seat has an owner. Then this hold is not valid.
         Err(error) if db::constraint(&error) == Some("hold_item_one_owner") => {
             tracing::error!(hold.id = %items.hold, "a hold was about to take a seat that has an owner");
@@ -321,7 +321,7 @@ async fn give_back(
     }
     if locked.hold.status == HoldState::Converted && !locked.other_booking {
         // Nothing moves if the hold's items are not pending: then they were never this booking's, or went back before.
-        if let Ok(bump) = inventory::shift(tx, items, Shift::Return).await? {
+        if let Ok(bump) = inventory::shift(tx, &[items], Shift::Return).await? {
             inventory::step(tx, &locked.hold, HoldEvent::Release).await?;
             return Ok(bump);
         }

@@ -250,12 +250,12 @@ async fn confirm_free(
     booking: BookingId,
 ) -> Result<Result<Bump, inventory::NotAllHeld>, DbErr> {
     let items = Items { event: hold.event_id, hold: hold.id, booking: Some(booking) };
-    let converted = match inventory::shift(tx, items, Shift::Convert).await? {
+    let converted = match inventory::shift(tx, &[items], Shift::Convert).await? {
         Ok(converted) => converted,
         Err(gone) => return Ok(Err(gone)),
     };
     inventory::step(tx, hold, HoldEvent::Convert).await?;
-    let sold = match inventory::shift(tx, items, Shift::Sell).await? {
+    let sold = match inventory::shift(tx, &[items], Shift::Sell).await? {
         Ok(sold) => sold,
         Err(gone) => return Ok(Err(gone)),
     };

@@ -2,7 +2,7 @@
 
 use super::counters;
 use super::rules::HoldRequest;
-use super::shift::{Items, Shift, shift, shift_all};
+use super::shift::{Items, Shift, shift};
 use crate::bus::SeatsDelta;
 use crate::db::{self, CommitError, Db, MayRepeat, Transaction};
 use crate::outbox::{self, Change, Topic};
@@ -178,7 +178,7 @@ async fn end(tx: &Transaction, hold: &LockedHold, event: HoldEvent) -> Result<Ve
     step(tx, hold, event).await?;
     let items = Items { event: hold.event_id, hold: hold.id, booking: None };
     // A release takes what is still there: fewer rows are normal.
-    let bump = shift(tx, items, Shift::Release).await?.unwrap_or_default();
+    let bump = shift(tx, &[items], Shift::Release).await?.unwrap_or_default();
     counters::bump(tx, bump).await
 }
 
@@ -247,7 +247,7 @@ async fn expire_batch(db: &Db) -> Result<(usize, Vec<Arc<SeatsDelta>>), ReleaseE
     let items: Vec<Items> =
         overdue.iter().map(|hold| Items { event: hold.event_id, hold: hold.id, booking: None }).collect();
     // Seats that someone else has by now are left alone: it never says that they are not all there.
-    let bump = shift_all(&tx, &items, Shift::Release).await?.unwrap_or_default();
+    let bump = shift(&tx, &items, Shift::Release).await?.unwrap_or_default();
     let told = overdue.iter().map(|hold| told(hold.event_id, hold.id, HoldState::Expired)).collect();
     let deltas = counters::bump_and_tell(&tx, bump, told).await?;
     tx.commit().await?;

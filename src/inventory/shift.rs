@@ -127,17 +127,8 @@ struct SeatOfItem {
     booking_id: Uuid,
 }
 
-/// Changes a hold's items, and returns what readers see of it.
-pub async fn shift(tx: &Transaction, items: Items, shift: Shift) -> Result<Result<Bump, NotAllHeld>, DbErr> {
-    shift_all(tx, &[items], shift).await
-}
-
-/// The same with the items of many holds.
-pub(super) async fn shift_all(
-    tx: &Transaction,
-    holds: &[Items],
-    shift: Shift,
-) -> Result<Result<Bump, NotAllHeld>, DbErr> {
+/// Changes the items of holds, and returns what readers see of it.
+pub async fn shift(tx: &Transaction, holds: &[Items], shift: Shift) -> Result<Result<Bump, NotAllHeld>, DbErr> {
     let plan = shift.plan();
     let all = Item::find_by_statement(sql!(
         "SELECT item.*, wanted.booking_id FROM unnest($1::uuid[], $2::uuid[]) AS wanted (hold_id, booking_id)

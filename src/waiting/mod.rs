@@ -212,10 +212,6 @@ impl WaitingRooms {
         }
         let place = self.inner.queue.join(event, buyer).await?;
         metrics::counter!("parterre_waiting_joins_total").increment(1);
-        // This process may have sent the line home while the queue was asked. What another one did is known at the next look.
-        if let Some(status) = room.told().shut() {
-            return Ok(Standing::outside(status));
-        }
         let standing = self.standing(&room, buyer, place)?;
         Ok(standing.unwrap_or_else(|| Standing::outside(WaitingRoomStatus::Closed)))
     }
@@ -229,10 +225,6 @@ impl WaitingRooms {
             return Ok(Some(Standing::outside(status)));
         }
         let place = self.inner.queue.find(event, buyer).await?;
-        // As above.
-        if let Some(status) = room.told().shut() {
-            return Ok(Some(Standing::outside(status)));
-        }
         self.standing(&room, buyer, place)
     }
 
@@ -360,6 +352,10 @@ impl WaitingRooms {
     /// What a place means now. None: nowhere.
     fn standing(&self, room: &Room, buyer: &str, place: Place) -> Result<Option<Standing>, WaitingError> {
         let told = room.told();
+        // This process may have sent the line home while the queue was asked. What another one did is known at the next look.
+        if let Some(status) = told.shut() {
+            return Ok(Some(Standing::outside(status)));
+        }
         Ok(match place {
             Place::Absent => None,
             Place::Waiting { ahead } => {
