@@ -32,7 +32,7 @@ pub async fn node_tests(file: &str, environment: &[(&str, &str)]) {
     INSTALLED.get_or_init(|| install(folder)).await;
     let mut suite = Command::new("node");
     suite
-        .args(["--test", "--test-reporter=spec", "--test-timeout=120000", "--test-force-exit", file])
+        .args(["--test", "--test-reporter=spec", "--test-timeout=600000", "--test-force-exit", file])
         .envs(environment.iter().copied())
         .current_dir(folder);
     run(suite, file).await;

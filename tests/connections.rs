@@ -1,6 +1,6 @@
 //! Connections that break at the worst moment: ours to the database during a commit, and clients' to us.
 
-use crate::support::{Api, Setup, Stage, eventually, url_of};
+use crate::support::{Api, PATIENCE, Setup, Stage, eventually, url_of};
 use futures_util::{StreamExt, stream};
 use parterre::config::Config;
 use rand::rngs::StdRng;
@@ -247,10 +247,10 @@ async fn no_transaction_is_open_while_the_provider_is_being_called() {
     let hall = stage.hall(1, 3, |_| {}).await;
     let mina = stage.buyer("mina");
     let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
-    let booking = mina.checkout(&hold, "c", "pm_sim_slow_400").await["booking"].clone();
+    let booking = mina.checkout(&hold, "c", "pm_sim_slow_800").await["booking"].clone();
     let (mut looks, mut cancelled) = (0, false);
     let begun = std::time::Instant::now();
-    while begun.elapsed() < Duration::from_secs(45) {
+    while begun.elapsed() < PATIENCE {
         stage.servers[0].app.services.bookings.drive_due().await.unwrap();
         let status = mina.booking(&booking["id"]).await["status"].clone();
         if status == "CONFIRMED" && !cancelled {

@@ -1,6 +1,6 @@
 //! The outbox, the bus and what hangs on them.
 
-use crate::support::{Setup, Socket, Stage, eventually, redis_url, url_of};
+use crate::support::{PATIENCE, Setup, Socket, Stage, eventually, redis_url, url_of};
 use async_trait::async_trait;
 use parterre::bus::{Bus, Hint, MemoryBus, RedisBus, SeatsDelta, SectionDelta};
 use parterre::db::{Db, Transaction};
@@ -252,7 +252,7 @@ async fn carries_hints(one: &dyn Bus, other: &dyn Bus) {
         }
         for receiver in [&mut here, &mut there] {
             for hint in &hints {
-                let got = tokio::time::timeout(Duration::from_secs(5), receiver.recv()).await.unwrap().unwrap();
+                let got = tokio::time::timeout(PATIENCE, receiver.recv()).await.unwrap().unwrap();
                 assert_eq!(got, *hint, "in order, once, to everybody, the sender included");
             }
         }
@@ -290,7 +290,7 @@ async fn the_relay_goes_past_rows_without_hints() {
     })
     .await;
     for from in ["the committer", "the relay"] {
-        let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect(from).unwrap();
+        let hint = tokio::time::timeout(PATIENCE, hints.recv()).await.expect(from).unwrap();
         assert!(matches!(hint, Hint::Seats(_)), "{from}: {hint:?}");
     }
     stage.finish().await;
@@ -324,13 +324,12 @@ async fn a_redis_line_that_went_silent_is_given_up() {
     let bus = RedisBus::connect(&format!("redis://{proxy}/"), &namespace, shutdown.clone()).await.unwrap();
     let mut hints = bus.subscribe();
     hole.send(1).unwrap();
-    let hint =
-        tokio::time::timeout(Duration::from_secs(30), hints.recv()).await.expect("within half a minute").unwrap();
+    let hint = tokio::time::timeout(PATIENCE, hints.recv()).await.expect("hints arrive again").unwrap();
     assert_eq!(hint, Hint::Gap);
     let other = RedisBus::connect(&redis, &namespace, shutdown.clone()).await.unwrap();
     let booking = Hint::Booking(BookingId::new());
     other.publish(std::slice::from_ref(&booking)).await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("hints arrive again").unwrap();
+    let hint = tokio::time::timeout(PATIENCE, hints.recv()).await.expect("hints arrive again").unwrap();
     assert_eq!(hint, booking);
     shutdown.cancel();
 }
@@ -354,13 +353,13 @@ async fn a_killed_redis_subscription_comes_back_and_says_that_something_was_miss
     let client = redis::Client::open(url.as_str()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("PUBSUB").query_async::<i64>(&mut connection).await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("within five seconds").unwrap();
+    let hint = tokio::time::timeout(PATIENCE, hints.recv()).await.expect("a hint").unwrap();
     assert_eq!(hint, Hint::Gap);
     let booking = Hint::Booking(BookingId::new());
     // Of another process: its own hints need no subscription.
     let other = RedisBus::connect(&url, "test", shutdown.clone()).await.unwrap();
     other.publish(std::slice::from_ref(&booking)).await.unwrap();
-    let hint = tokio::time::timeout(Duration::from_secs(5), hints.recv()).await.expect("hints arrive again").unwrap();
+    let hint = tokio::time::timeout(PATIENCE, hints.recv()).await.expect("hints arrive again").unwrap();
     assert_eq!(hint, booking);
     shutdown.cancel();
     redis.kill().await.unwrap();
@@ -395,7 +394,7 @@ async fn a_transaction_left_open_in_another_database_does_not_delay_the_map() {
         let started = Instant::now();
         stage.buyer(&format!("buyer-{n}")).hold(&hall.event, "k", &[&format!("A-{n}")]).await;
         socket.next().await;
-        assert!(started.elapsed() < Duration::from_secs(5), "a delta took {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(20), "a delta took {:?}", started.elapsed());
     }
     open.rollback().await.unwrap();
     stage.finish().await;

@@ -1,11 +1,10 @@
 //! Messages to buyers: what they say, that each is written once, and what a mail server may do.
 
 use crate::process::{command, dying, start_with};
-use crate::support::{Api, Setup, Stage, eventually};
+use crate::support::{Api, PATIENCE, Setup, Stage, eventually};
 use mail_parser::{Message, MessageParser, MimeHeaders, PartType};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -238,7 +237,7 @@ async fn a_second_copy_is_sent_only_after_a_death_between_acceptance_and_mark() 
             command
         })
         .await;
-        tokio::time::timeout(Duration::from_secs(30), process.child.wait()).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, process.child.wait()).await.unwrap().unwrap();
         stage.execute("UPDATE notification SET next_try_at = clock_timestamp() WHERE next_try_at IS NOT NULL").await;
         let _again = start_with(|| {
             let mut command = command(&stage, "serve");

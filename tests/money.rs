@@ -258,7 +258,7 @@ async fn money_that_comes_at_once_after_the_hold_is_over_gets_those_seats_or_goe
     let free = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
     let taken = leo.hold(&hall.event, "k", &["A-5", "A-6"]).await["hold"]["id"].clone();
     let pending = [(&mina, &free), (&leo, &taken)].map(|(buyer, hold)| async move {
-        buyer.checkout(hold, "c", "pm_sim_collects_at_once_1500").await["booking"]["id"].clone()
+        buyer.checkout(hold, "c", "pm_sim_collects_at_once_4000").await["booking"]["id"].clone()
     });
     let ids = futures_util::future::join_all(pending).await;
     stage.age_holds().await;

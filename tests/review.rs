@@ -20,6 +20,7 @@ async fn mismatch(stage: &Stage, buyer: &Api, lost: &str, amount: i64) -> (Value
     stage.simulate(json!({ "faults": [{ "endpoint": lost, "dropped": true }] })).await;
     let booking = buyer.checkout(&hold, "c", "pm_card_visa").await["booking"].clone();
     assert_eq!(booking["status"], "PAYMENT_PENDING");
+    stage.nobody_drives().await;
     let operation = booking["payment"]["operationId"].as_str().unwrap().to_owned();
     stage.simulate(json!({ "amounts": { &operation: amount } })).await;
     stage

@@ -121,7 +121,7 @@ async fn complete_action(stage: &Stage) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_d_secure_done_in_time_is_confirmed_and_abandoned_frees_the_seats() {
-    let stage = Stage::with(Setup { checkout_wait_ms: 3_000, ..Setup::default() }).await;
+    let stage = Stage::new().await;
     let hall = stage.hall(1, 5, |_| {}).await;
     let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
     let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
@@ -152,7 +152,7 @@ async fn three_d_secure_done_in_time_is_confirmed_and_abandoned_frees_the_seats(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_d_secure_done_after_the_hold_is_over_is_repaired_and_the_seats_stay_with_their_new_owner() {
-    let stage = Stage::with(Setup { workers: false, checkout_wait_ms: 500, ..Setup::default() }).await;
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(1, 5, |_| {}).await;
     let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));
     let hold = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
@@ -277,7 +277,7 @@ async fn answers_that_are_not_definite_are_unknown_until_a_look_up_and_never_fai
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reconciliation_repairs_what_it_finds_and_nothing_the_second_time() {
-    let stage = Stage::with(Setup { workers: false, checkout_wait_ms: 3_000, ..Setup::default() }).await;
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
     let hall = stage.hall(1, 9, |_| {}).await;
     let bookings = &stage.servers[0].app.services.bookings;
     let (mina, leo) = (stage.buyer("mina"), stage.buyer("leo"));

@@ -167,6 +167,7 @@ async fn lost_create(stage: &Stage, buyer: &Api, method: &str) -> (Value, String
     stage.simulate(json!({ "faults": [{ "endpoint": "create", "dropped": true }] })).await;
     let booking = buyer.checkout(&hold, "c", method).await["booking"].clone();
     assert_eq!(booking["status"], "PAYMENT_PENDING");
+    stage.nobody_drives().await;
     let operation = booking["payment"]["operationId"].as_str().unwrap().to_owned();
     (booking, operation)
 }
@@ -207,7 +208,7 @@ async fn five_late_reports_at_once_make_one_refund_and_identical_confirmations_o
     let (mina, leo, ada) = (stage.buyer("mina"), stage.buyer("leo"), stage.buyer("ada"));
     let hall = stage.hall(1, 9, |_| {}).await;
     let late = mina.hold(&hall.event, "k", &["A-1"]).await["hold"]["id"].clone();
-    let late = mina.checkout(&late, "c", "pm_sim_collects_at_once_700").await["booking"].clone();
+    let late = mina.checkout(&late, "c", "pm_sim_collects_at_once_3000").await["booking"].clone();
     stage.age_holds().await;
     assert_eq!(ada.hold(&hall.event, "k", &["A-1"]).await["userErrors"], json!([]));
     let operation = late["payment"]["operationId"].as_str().unwrap();

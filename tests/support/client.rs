@@ -1,5 +1,6 @@
 //! Clients: GraphQL over HTTP, and over WebSocket.
 
+use super::PATIENCE;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -146,8 +147,8 @@ impl Socket {
     /// The next message of any kind.
     pub async fn message(&mut self) -> Value {
         loop {
-            let message = tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await;
-            match message.expect("a message within 45 seconds").expect("an open socket").unwrap() {
+            let message = tokio::time::timeout(PATIENCE, self.inner.next()).await;
+            match message.expect("a message").expect("an open socket").unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Ping(_) | Message::Pong(_) => {}
                 other => panic!("an unexpected message: {other:?}"),
@@ -155,22 +156,11 @@ impl Socket {
         }
     }
 
-    /// The next message, or none when the connection is over.
-    pub async fn message_or_end(&mut self) -> Option<Value> {
-        loop {
-            match tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await.expect("within 45 seconds")? {
-                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
-                Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                Ok(_) | Err(_) => return None,
-            }
-        }
-    }
-
     /// Reads on until the server closes, and returns its close code.
     pub async fn closed(&mut self) -> u16 {
         loop {
-            let message = tokio::time::timeout(Duration::from_secs(45), self.inner.next()).await;
-            let message = message.expect("a message within 45 seconds").expect("an open socket").unwrap();
+            let message = tokio::time::timeout(PATIENCE, self.inner.next()).await;
+            let message = message.expect("a message").expect("an open socket").unwrap();
             if let Message::Close(frame) = message {
                 return frame.map_or(0, |frame| frame.code.into());
             }

@@ -263,6 +263,20 @@ impl Stage {
         self.simulator.ledger().calls.get(endpoint).copied().unwrap_or(0)
     }
 
+    /// Waits until every payment and refund was tried once, and nobody is at one of them.
+    pub async fn nobody_drives(&self) {
+        eventually("nobody is at a payment", || async {
+            let driven = self
+                .number(
+                    "SELECT (SELECT count(*) FROM payment WHERE lease_token IS NOT NULL OR first_sent_at IS NULL)
+                          + (SELECT count(*) FROM refund WHERE lease_token IS NOT NULL OR first_sent_at IS NULL)",
+                )
+                .await;
+            (driven == 0).then_some(())
+        })
+        .await;
+    }
+
     /// Runs the payment worker of the first server by hand until a condition holds.
     pub async fn drive_until<T, F: Future<Output = Option<T>>>(&self, what: &str, mut check: impl FnMut() -> F) -> T {
         let bookings = &self.servers[0].app.services.bookings;
@@ -370,9 +384,12 @@ pub async fn start_at(
     Server { app, url }
 }
 
-/// Waits for a condition, and fails by its name after 45 seconds.
+/// How long anything may take before a test gives up: a test is no measurement, and the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for a condition, and fails by its name when it does not come.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, check: impl FnMut() -> F) -> T {
-    eventually_within(Duration::from_secs(45), what, check).await
+    eventually_within(PATIENCE, what, check).await
 }
 
 /// Waits for a condition, and fails by its name when patience runs out.
