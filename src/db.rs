@@ -69,8 +69,9 @@ impl Db {
             })
             .map_sqlx_postgres_before_acquire(|connection, _| {
                 // A BEGIN whose future was dropped leaves the session in a transaction that nobody knows of. It also shows
-                // whether the connection is still one, and so is done here and not on its way back.
-                Box::pin(async move { connection.execute("ROLLBACK").await.map(|_| true) })
+                // whether the connection is still one, and so is done here and not on its way back. Without the BEGIN,
+                // PostgreSQL's log would have a warning of each.
+                Box::pin(async move { connection.execute("BEGIN; ROLLBACK").await.map(|_| true) })
             });
         let pool = Database::connect(options).await.map_err(Unreachable)?;
         Ok(Self { pool })
@@ -83,7 +84,8 @@ impl Db {
     }
 
     /// Opens a write transaction. Its statements wait at most a second for a lock, and find rows through indexes: what
-    /// the planner knows of a table that grows fast is old, and it would rather read all of it.
+    /// the planner knows of a table that grows fast is old, and it would rather read all of it. So there is one plan for
+    /// each, made once.
     #[expect(clippy::disallowed_methods, reason = "this is the transaction helper")]
     pub async fn begin(&self, name: &'static str) -> Result<Transaction, DbErr> {
         let started = Instant::now();
@@ -91,7 +93,7 @@ impl Db {
         let statement = sql!(format!(
             "/* {name} */ SELECT pg_current_xact_id()::text AS value, set_config('lock_timeout', '1s', true), \
              set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), \
-             set_config('enable_seqscan', 'off', true)"
+             set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
         ));
         let xid = Single::<String>::find_by_statement(statement)
             .one(&inner)

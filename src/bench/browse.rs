@@ -3,7 +3,7 @@
 use super::Options;
 use super::client::{Answer, Connection, get};
 use super::load::{Asks, Pace, load};
-use super::report::{Report, rate};
+use super::report::{Latency, Report, rate};
 use super::world::{ROWS, World};
 use anyhow::{Context as _, ensure};
 use serde_json::json;
@@ -12,15 +12,19 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
 const CONNECTIONS: u32 = 64;
+const WARM_UP: Duration = Duration::from_secs(1);
 
 /// The same request, again and again.
 struct Same {
     request: Vec<u8>,
     status: u16,
+    /// How long the body is, unless there is none.
+    length: usize,
 }
 
 impl Asks for Same {
@@ -29,32 +33,41 @@ impl Asks for Same {
     }
 
     fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
-        answer.status == self.status
+        answer.status == self.status && answer.body.len() == self.length
     }
 }
 
 /// Rounds of it: how often a second.
-async fn rounds(
-    options: &Options,
-    to: SocketAddr,
-    name: &str,
-    (request, status): (Vec<u8>, u16),
-) -> anyhow::Result<Report> {
+async fn rounds(options: &Options, to: SocketAddr, name: &str, asks: Same) -> anyhow::Result<Report> {
     let mut report = Report::new(name, "requests/s");
-    let asks = Arc::new(Same { request, status });
+    let (asks, mut latency) = (Arc::new(asks), Latency::new());
+    load(to, (CONNECTIONS, Pace::Closed), WARM_UP, Arc::clone(&asks)).await?;
     for _ in 0..options.rounds {
         let seen = load(to, (CONNECTIONS, Pace::Closed), options.round(), Arc::clone(&asks)).await?;
         ensure!(seen.wrong == 0, "{name}: {} answers were wrong", seen.wrong);
         report.rounds.push(rate(seen.latency.count(), seen.took));
-        report.latency = Some(seen.latency);
+        latency.add(&seen.latency);
     }
+    report.latency = Some(latency);
+    Ok(report)
+}
+
+/// The same of the server, with the bytes of maps that it sends in a second of a processor.
+async fn served(options: &Options, world: &World, name: &str, asks: Same) -> anyhow::Result<Report> {
+    let length = asks.length;
+    let before = world.processor_seconds();
+    let begun = Instant::now();
+    let mut report = rounds(options, world.server, name, asks).await?;
+    let (used, took) = (world.processor_seconds() - before, begun.elapsed().as_secs_f64());
+    let bytes = report.median() * f64::from(u32::try_from(length)?) * took;
+    report.notes.push(format!("{:.0} MB of maps in a second of a core; {:.2} cores", bytes / used / 1e6, used / took));
     Ok(report)
 }
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
     let arena = world.arena(options.share(ROWS)).await?;
-    let path = format!("/events/{}/seat-map", arena.event);
+    let path = arena.map_path();
     let mut connection = Connection::open(world.server).await?;
     let (tag, plain) = {
         let answer = connection.send(&get(&path, "")).await?;
@@ -62,9 +75,11 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         (answer.header("etag").context("no tag")?.to_owned(), answer.body.to_vec())
     };
     let mut sizes = vec![format!("{} bytes plain", plain.len())];
-    for encoding in ["gzip", "br", "zstd"] {
+    let mut gzip = 0;
+    for encoding in ["br", "zstd", "gzip"] {
         let answer = connection.send(&get(&path, &format!("Accept-Encoding: {encoding}\r\n"))).await?;
-        sizes.push(format!("{} {encoding}", answer.body.len()));
+        gzip = answer.body.len();
+        sizes.push(format!("{gzip} {encoding}"));
     }
     let bits = connection.send(&get(&format!("{path}?format=bits"), "")).await?.body.len();
     sizes.push(format!("{bits} as bits"));
@@ -74,18 +89,23 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         there.send(&get("/map.json", "")).await?.header("etag").context("no tag")?.to_owned()
     };
 
-    let known = get(&path, &format!("If-None-Match: {tag}\r\n"));
-    let ask = (known, 304);
-    let anchor =
-        rounds(options, file.address, "nginx", (get("/map.json", &format!("If-None-Match: {nginx_tag}\r\n")), 304))
-            .await?;
+    let same = |request: Vec<u8>, (status, length): (u16, usize)| Same { request, status, length };
+    let known = || same(get("/map.json", &format!("If-None-Match: {nginx_tag}\r\n")), (304, 0));
+    let before = rounds(options, file.address, "nginx", known()).await?;
+    let ask = same(get(&path, &format!("If-None-Match: {tag}\r\n")), (304, 0));
     let mut unchanged = rounds(options, world.server, "browse-304", ask).await?;
-    unchanged.anchor = Some(("nginx, a file, 304", anchor.median()));
+    let after = rounds(options, file.address, "nginx", known()).await?;
+    unchanged.anchor = Some(("nginx, a file, 304", before.median().max(after.median())));
 
-    let anchor = rounds(options, file.address, "nginx", (get("/map.json", ""), 200)).await?;
-    let mut whole = rounds(options, world.server, "browse-200", (get(&path, ""), 200)).await?;
-    whole.anchor = Some(("nginx, a file, 200", anchor.median()));
-    whole.notes.push(sizes.join(", "));
+    let whole = || same(get("/map.json", ""), (200, plain.len()));
+    let before = rounds(options, file.address, "nginx", whole()).await?;
+    let mut plainly = served(options, &world, "browse-200", same(get(&path, ""), (200, plain.len()))).await?;
+    let after = rounds(options, file.address, "nginx", whole()).await?;
+    plainly.anchor = Some(("nginx, a file, 200", before.median().max(after.median())));
+    plainly.notes.push(sizes.join(", "));
+    let ask = same(get(&path, "Accept-Encoding: gzip\r\n"), (200, gzip));
+    let mut packed = rounds(options, world.server, "browse-gzip", ask).await?;
+    packed.notes.push(format!("{gzip} bytes each"));
 
     let query = "query($id: ID!) { seatMap(eventId: $id) { version sections { name statuses } } }";
     let hash = hex::encode(Sha256::digest(query));
@@ -98,15 +118,17 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         Ok::<_, anyhow::Error>(format!("/graphql?{}", url.query().unwrap_or_default()))
     };
     ensure!(connection.send(&get(&url(Some(query))?, "")).await?.status == 200, "the query is not taken");
-    let tag = connection.send(&get(&url(None)?, "")).await?.header("etag").context("no tag")?.to_owned();
-    let persisted = rounds(options, world.server, "browse-persisted", (get(&url(None)?, ""), 200)).await?;
-    let same = (get(&url(None)?, &format!("If-None-Match: {tag}\r\n")), 304);
-    let persisted_304 = rounds(options, world.server, "browse-persisted-304", same).await?;
+    let (tag, length) = {
+        let answer = connection.send(&get(&url(None)?, "")).await?;
+        (answer.header("etag").context("no tag")?.to_owned(), answer.body.len())
+    };
+    let ask = same(get(&url(None)?, ""), (200, length));
+    let persisted = served(options, &world, "browse-persisted", ask).await?;
+    let ask = same(get(&url(None)?, &format!("If-None-Match: {tag}\r\n")), (304, 0));
+    let persisted_304 = rounds(options, world.server, "browse-persisted-304", ask).await?;
 
-    let mut reports = vec![unchanged, whole, persisted, persisted_304];
-    if let Some(first) = reports.first_mut() {
-        first.broken = world.broken().await?;
-    }
+    let mut reports = vec![unchanged, plainly, packed, persisted, persisted_304];
+    world.audit(&mut reports).await?;
     file.end().await?;
     world.end().await?;
     Ok(reports)

@@ -18,27 +18,32 @@ use std::time::{Duration, Instant};
 const HOLDS_A_SECOND: u32 = 20;
 /// Watchers of one address: fewer than it may have.
 const OF_ONE_ADDRESS: usize = 400;
+/// How long after the last hold a watcher may be told of it.
+const TOLD_WITHIN: Duration = Duration::from_secs(30);
 /// Watchers that connect at once.
 const AT_ONCE: usize = 50;
 
-/// When each seat's hold was asked for, and for each message that was seen already, the earliest of its seats.
+/// When each seat's hold was due, and for each message that was seen already, the earliest of its seats and how many
+/// they are.
 #[derive(Default)]
 struct Clock {
-    asked: Mutex<HashMap<String, Instant>>,
-    known: Mutex<HashMap<u64, Option<Instant>>>,
+    due: Mutex<HashMap<String, Instant>>,
+    known: Mutex<HashMap<u64, Option<(Instant, usize)>>>,
     hasher: RandomState,
 }
 
 impl Clock {
-    /// Since when a message was on its way: since its first hold was asked for, which is before it was committed.
-    fn of(&self, message: &[u8]) -> Option<Instant> {
+    /// Since when a message was on its way: since its first hold was due, which is before it was committed; and the seats
+    /// that it tells of.
+    fn of(&self, message: &[u8]) -> Option<(Instant, usize)> {
         let key = self.hasher.hash_one(message);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(key).or_insert_with(|| {
             let text = String::from_utf8_lossy(message);
-            let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
             let seats = text.split("\"seatId\":\"").skip(1).filter_map(|rest| rest.split('"').next());
-            seats.filter_map(|seat| asked.get(seat).copied()).min()
+            let seats: Vec<Instant> = seats.filter_map(|seat| due.get(seat).copied()).collect();
+            Some((seats.iter().min().copied()?, seats.len()))
         })
     }
 }
@@ -61,14 +66,15 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     first.next().await?;
     let before_mb = world.memory_mb();
 
-    let (ready, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (ready, told, seats) =
+        (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let latency = Arc::new(Mutex::new(Latency::new()));
     let stop = tokio_util::sync::CancellationToken::new();
     let gate = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
     let mut watchers = Vec::with_capacity(watching);
     for n in 0..watching {
-        let (clock, ready, told, latency, stop, gate) =
-            (clock.clone(), ready.clone(), told.clone(), latency.clone(), stop.clone(), gate.clone());
+        let (clock, ready, told, seats) = (clock.clone(), ready.clone(), told.clone(), seats.clone());
+        let (latency, stop, gate) = (latency.clone(), stop.clone(), gate.clone());
         let (subscribe, server) = (subscribe.clone(), world.server);
         let from = u32::from(Ipv4Addr::new(127, 1, 0, 1)) + u32::try_from(n / OF_ONE_ADDRESS)?;
         watchers.push(tokio::spawn(async move {
@@ -84,9 +90,10 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
                     () = stop.cancelled() => break,
                     message = subscriber.next() => message?,
                 };
-                if let Some(since) = clock.of(message) {
+                if let Some((since, of)) = clock.of(message) {
                     own.note(since.elapsed());
                     told.fetch_add(1, Ordering::Relaxed);
+                    seats.fetch_add(of, Ordering::Relaxed);
                 }
             }
             latency.lock().unwrap_or_else(PoisonError::into_inner).add(&own);
@@ -108,7 +115,12 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     let started = Instant::now();
     let holds = HOLDS_A_SECOND * u32::try_from(lasting.as_secs())?;
     change(&world, &arena, &clock, holds).await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // However late: every watcher is told of every seat, or it is counted as missing.
+    let wanted = watching * 2 * usize::try_from(holds)?;
+    let over = Instant::now();
+    while seats.load(Ordering::Relaxed) < wanted && over.elapsed() < TOLD_WITHIN {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let took = started.elapsed();
     let busy_mb = world.memory_mb();
     stop.cancel();
@@ -122,6 +134,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         "{watching} watchers, connected in {:.1} s; {before_mb:.0} MB of memory of the server with one, {busy_mb:.0} MB with all",
         connected.as_secs_f64()
     ));
+    let missing = wanted.saturating_sub(seats.load(Ordering::Relaxed));
+    ensure!(missing == 0, "watchers were not told of {missing} changes of seats out of {wanted}");
     let messages = told.load(Ordering::Relaxed);
     let per_second = f64::from(u32::try_from(messages)?) / took.as_secs_f64();
     let resyncs = world.metric("parterre_seatmap_resyncs_total").await?;
@@ -129,9 +143,10 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         .notes
         .push(format!("{holds} holds, {messages} messages, {per_second:.0} a second; {resyncs:.0} fell behind"));
     report.latency = Some(latency);
-    report.broken = world.broken().await?;
+    let mut reports = vec![report];
+    world.audit(&mut reports).await?;
     world.end().await?;
-    Ok(vec![report])
+    Ok(reports)
 }
 
 /// Holds two seats, so many times, by the clock.
@@ -139,11 +154,12 @@ async fn change(world: &World, arena: &Arena, clock: &Clock, holds: u32) -> anyh
     let mut connection = Connection::open(world.server).await?;
     let started = Instant::now();
     for n in 0..holds {
-        tokio::time::sleep_until((started + Duration::from_secs(1) / HOLDS_A_SECOND * n).into()).await;
+        let due = started + Duration::from_secs(1) / HOLDS_A_SECOND * n;
+        tokio::time::sleep_until(due.into()).await;
         let seats = arena.pair(n.into());
         {
-            let mut asked = clock.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.extend(seats.iter().map(|seat| (seat.clone(), Instant::now())));
+            let mut asked = clock.due.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.extend(seats.iter().map(|seat| (seat.clone(), due)));
         }
         let answer = connection.send(&hold(&world.config(), &arena.event, &format!("buyer-{n}"), &seats)).await?;
         ensure!(answer.contains("\"userErrors\":[]"), "{}", answer.text());

@@ -27,20 +27,24 @@ struct Uniform {
     config: Config,
     events: Vec<Arena>,
     from: AtomicU64,
+    /// The first of the pairs that are not asked for.
+    until: u64,
 }
 
 impl Uniform {
-    fn new(world: &World, events: Vec<Arena>) -> Arc<Self> {
-        Arc::new(Self { config: world.config(), events, from: AtomicU64::new(0) })
+    fn new(world: &World, events: Vec<Arena>, until: u64) -> Arc<Self> {
+        Arc::new(Self { config: world.config(), events, from: AtomicU64::new(0), until })
     }
 }
+
+/// A step without a divisor in common with any number of pairs.
+pub(super) const STEP: u64 = 7_919;
 
 /// The n-th of all pairs of all events, in an order that jumps about and meets each once; none after the last.
 pub(super) fn scattered(events: &[Arena], n: u64) -> Option<(&Arena, [String; 2])> {
     let pairs = events.first()?.pairs();
     let all = pairs * u64::try_from(events.len()).ok()?;
-    // A step without a divisor in common with their number.
-    let at = (n < all).then_some(n * 7_919 % all)?;
+    let at = (n < all).then_some(n * STEP % all)?;
     let arena = events.get(usize::try_from(at / pairs).ok()?)?;
     Some((arena, arena.pair(at % pairs)))
 }
@@ -48,7 +52,7 @@ pub(super) fn scattered(events: &[Arena], n: u64) -> Option<(&Arena, [String; 2]
 impl Asks for Uniform {
     fn request(&self, _: u64) -> Option<Vec<u8>> {
         let n = self.from.fetch_add(1, Ordering::Relaxed);
-        let (arena, seats) = scattered(&self.events, n)?;
+        let (arena, seats) = if n < self.until { scattered(&self.events, n)? } else { return None };
         Some(hold(&self.config, &arena.event, &format!("buyer-{n}"), &seats))
     }
 
@@ -87,6 +91,7 @@ fn warm_up(options: &Options) -> Duration {
 
 fn check(report: &Report, seen: &Seen) -> anyhow::Result<()> {
     ensure!(seen.wrong == 0, "{}: {} answers were wrong", report.scenario, seen.wrong);
+    ensure!(seen.latency.count() > 0, "{}: there was nothing left to ask for", report.scenario);
     Ok(())
 }
 
@@ -96,32 +101,40 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
     let count = seats.div_ceil(ROWS);
     let hall = world.arena(seats / count).await?;
     let events = world.events(&hall, count, json!({})).await?;
-    // Events for the anchor, which meets the same tables and leaves the others alone.
-    let for_anchor = world.events(&world.arena(ROWS).await?, pgbench::EVENTS, json!({})).await?;
+    world.load_maps(&events).await?;
     world.settle().await?;
-    let asks = Uniform::new(&world, events);
+    // The last quarter of the pairs is the anchor's.
+    let pairs = hall.pairs() * u64::try_from(count)?;
+    let asks = Uniform::new(&world, events.clone(), pairs / 4 * 3);
+    let mut anchor = pgbench::Anchor::new(&world, &events, pairs / 8);
     let closed = (options.connections, Pace::Closed);
     load(world.server, closed, warm_up(options), Arc::clone(&asks)).await?;
-    let before = pgbench::holds(&world, &for_anchor, options.seconds).await?;
+    let before = anchor.run(options.seconds).await?;
     let mut report = Report::new("holds", "holds/s");
-    let wal = world.wal_bytes().await?;
-    let mut latency = Latency::new();
-    for _ in 0..options.rounds {
+    let (wal, updates) = (world.wal_bytes().await?, world.hot_updates("event_seat").await?);
+    let (mut latency, mut memory) = (Latency::new(), 0.0_f64);
+    for round in 0..options.rounds {
         let seen = load(world.server, closed, options.round(), Arc::clone(&asks)).await?;
+        // A small catalogue is sold out in less than a round.
+        if round > 0 && options.percent < 100 && seen.latency.count() == 0 {
+            break;
+        }
         check(&report, &seen)?;
+        memory = memory.max(world.memory_mb());
         report.rounds.push(rate(seen.latency.count(), seen.took));
         latency.add(&seen.latency);
     }
-    let each = (world.wal_bytes().await? - wal) / f64::from(u32::try_from(latency.count().max(1))?);
+    let each = (world.wal_bytes().await? - wal) / f64::from(u32::try_from(latency.count())?);
     report.latency = Some(latency);
-    let after = pgbench::holds(&world, &for_anchor, options.seconds).await?;
-    // Whichever was better: it has to be beaten at its best.
-    report.anchor = Some(("pgbench, 16 clients", before.max(after)));
-    let hot = 100.0 * world.hot_updates("event_seat").await?;
+    let (hot, all) = world.hot_updates("event_seat").await?;
+    let share = |part: i64, all: i64| {
+        100.0 * f64::from(i32::try_from(part).unwrap_or(0)) / f64::from(i32::try_from(all.max(1)).unwrap_or(1))
+    };
     report.notes.push(format!(
-        "pgbench {before:.0} before, {after:.0} after; {each:.0} bytes of WAL a hold; {hot:.1} % of updates of seats are HOT"
+        "{each:.0} bytes of WAL a hold; {:.1} % of updates of seats are HOT; {memory:.0} MB of memory with {count} maps of {} seats",
+        share(hot - updates.0, all - updates.1),
+        hall.rows * 200
     ));
-    report.notes.push(format!("{:.0} MB of memory with {count} maps of {} seats", world.memory_mb(), hall.rows * 200));
 
     let mut reports = Vec::new();
     // What a small catalogue has left would not last.
@@ -139,8 +152,12 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
         open.latency = Some(seen.latency);
         reports.push(open);
     }
-    report.broken = world.broken().await?;
+    let after = anchor.run(options.seconds).await?;
+    // Whichever was better: it has to be beaten at its best.
+    report.anchor = Some(("pgbench, 16 clients", before.max(after)));
+    report.notes.push(format!("pgbench {before:.0} before, {after:.0} after"));
     reports.insert(0, report);
+    world.audit(&mut reports).await?;
     world.end().await?;
     Ok(reports)
 }
@@ -148,15 +165,17 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
 pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::Result<Vec<Report>> {
     let world = World::new().await?;
     let arena = world.arena(ROWS).await?;
-    let quiet = Uniform::new(&world, world.events(&arena, 1, json!({})).await?);
+    let quiet = Uniform::new(&world, world.events(&arena, 1, json!({})).await?, u64::MAX);
     world.settle().await?;
     let unrelated = (8, Pace::Open(100.0));
     load(world.server, unrelated, Duration::from_secs(3), Arc::clone(&quiet)).await?;
-    let alone = load_apart(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
     let asks = Arc::new(Wanted { config: world.config(), event: arena.event, seats, from: AtomicU64::new(0) });
     let mut report = Report::new(name, "decisions/s");
-    let (mut beside, mut latency) = (Vec::new(), Latency::new());
+    let (mut alone, mut beside, mut latency) = (Vec::new(), Vec::new(), Latency::new());
     for _ in 0..options.rounds {
+        let others = load_apart(world.server, unrelated, options.round(), Arc::clone(&quiet)).await?;
+        check(&report, &others)?;
+        alone.push(format!("{:.1}", others.latency.ms(0.95)));
         let crowd = load(world.server, (options.connections, Pace::Closed), options.round(), Arc::clone(&asks));
         let others = load_apart(world.server, unrelated, options.round(), Arc::clone(&quiet));
         let (crowd, others) = tokio::try_join!(crowd, others)?;
@@ -168,11 +187,12 @@ pub(super) async fn hot(options: &Options, name: &str, seats: usize) -> anyhow::
     }
     report.latency = Some(latency);
     report.notes.push(format!(
-        "an unrelated event at 100 holds/s: p95 {:.1} ms alone, {} ms beside the crowd, round by round",
-        alone.latency.ms(0.95),
+        "an unrelated event at 100 holds/s, round by round: p95 {} ms alone, {} ms beside the crowd",
+        alone.join(", "),
         beside.join(", ")
     ));
-    report.broken = world.broken().await?;
+    let mut reports = vec![report];
+    world.audit(&mut reports).await?;
     world.end().await?;
-    Ok(vec![report])
+    Ok(reports)
 }

@@ -54,9 +54,10 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.anchor = Some(("Redis, ZADD", before.max(after)));
     report.notes.push(format!("{people} people; {:.0} MB of memory of the server", world.memory_mb()));
     report.latency = Some(seen.latency);
-    report.broken = world.broken().await?;
+    let mut reports = vec![report];
+    world.audit(&mut reports).await?;
     world.end().await?;
-    Ok(vec![report])
+    Ok(reports)
 }
 
 impl World {

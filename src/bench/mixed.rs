@@ -29,12 +29,18 @@ const PAID_A_SECOND: f64 = 30.0;
 const PAYERS: u32 = 32;
 const READS_A_SECOND: f64 = 1_000.0;
 const WATCHERS: usize = 500;
+/// One of so many holds wants seats that many want.
+const WANTED: u64 = 10;
+/// Pairs that many want.
+const WANTED_PAIRS: u64 = 5_000;
+/// So short that a long run shows rows being removed.
+const OUTBOX_KEPT_MINUTES: &str = "3";
 /// While which maps are loaded and watchers come.
 const WARM_UP: Duration = Duration::from_secs(5);
 /// The shortest sample: with the usual three rounds, a minute.
 const ROUND_MIN: Duration = Duration::from_secs(20);
 
-/// Holds, scattered over all seats of all events, again from the start after the last.
+/// Holds, scattered over all seats of all events, again from the start after the last; and some of seats that many want.
 struct Buyers {
     config: Config,
     events: Vec<Arena>,
@@ -47,7 +53,8 @@ impl Buyers {
     fn next(&self) -> Option<(String, Vec<u8>)> {
         let n = self.from.fetch_add(1, Ordering::Relaxed);
         let all = self.events.first()?.pairs() * u64::try_from(self.events.len()).ok()?;
-        let (arena, seats) = scattered(&self.events, n % all)?;
+        let nth = if n % WANTED == 0 { n / WANTED % WANTED_PAIRS.min(all) } else { n % all };
+        let (arena, seats) = scattered(&self.events, nth)?;
         let buyer = format!("buyer-{n}");
         let request = hold(&self.config, &arena.event, &buyer, &seats);
         Some((buyer, request))
@@ -69,7 +76,7 @@ impl Asks for Buyers {
 }
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
-    let world = World::new().await?;
+    let world = World::with(&[("OUTBOX_KEPT_MINUTES", OUTBOX_KEPT_MINUTES)]).await?;
     let rules = json!({ "holdSeconds": HOLD_SECONDS });
     let events = world.events(&world.arena(options.share(ROWS)).await?, EVENTS, rules).await?;
     world.settle().await?;
@@ -105,6 +112,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     told.store(0, Ordering::Relaxed);
     let begun = Instant::now();
     let mut processors = Processors::now();
+    let (mut paid_before, mut taken_before) = (0, 0);
     for round in 0..options.rounds {
         let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
         let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));
@@ -114,12 +122,14 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         report.rounds.push(holds.latency.ms(0.95));
         let before = std::mem::replace(&mut processors, Processors::now());
         report.notes.push(format!(
-            "{:>5.0} s: holds p50 {:.1}, p95 {:.1}, p99 {:.1} ms; maps p95 {:.1} ms; {}; {}",
+            "{:>5.0} s: holds p50 {:.1}, p95 {:.1}, p99 {:.1} ms; maps p95 {:.1} ms; {} paid, {} found their seats taken; {}; {}",
             begun.elapsed().as_secs_f64(),
             holds.latency.ms(0.5),
             holds.latency.ms(0.95),
             holds.latency.ms(0.99),
             reads.latency.ms(0.95),
+            std::mem::replace(&mut paid_before, paid.count()).abs_diff(paid_before),
+            std::mem::replace(&mut taken_before, buyers.refused.load(Ordering::Relaxed)).abs_diff(taken_before),
             processors.since(&before),
             world.size().await?
         ));
@@ -135,10 +145,11 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     }
     let checkouts = paid.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
     report.notes.push(format!(
-        "{:.0} holds/s, {} of all refused since taken; {:.0} checkouts/s, p95 of the answer {:.1} ms, {} of {} were told to wait; {:.0} holds expired; {:.0} messages/s to {} watchers",
+        "{:.0} holds/s of {HOLDS_A_SECOND}, {} of all refused since taken; {:.1} checkouts/s of {PAID_A_SECOND}, from wanting to the answer p50 {:.1}, p95 {:.1} ms, {} of {} were told to wait; {:.0} holds expired; {:.0} messages/s to {} watchers",
         rate(latency.count(), took),
         buyers.refused.load(Ordering::Relaxed),
         rate(checkouts.count(), took),
+        checkouts.ms(0.5),
         checkouts.ms(0.95),
         paid.pending.load(Ordering::Relaxed),
         checkouts.count(),
@@ -147,9 +158,10 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         options.share(WATCHERS)
     ));
     report.latency = Some(latency);
-    report.broken = world.broken().await?;
+    let mut reports = vec![report];
+    world.audit(&mut reports).await?;
     world.end().await?;
-    Ok(vec![report])
+    Ok(reports)
 }
 
 /// What the machine's processors did since it started, in ticks: without it nobody can tell a slow server from a machine
@@ -181,13 +193,17 @@ impl Processors {
 /// What those saw who paid.
 #[derive(Default)]
 struct Paid {
-    /// How long the answers to checkouts took.
+    /// From when somebody wanted to hold and pay to the answer to their checkout.
     answers: Mutex<Latency>,
     /// Those that said that the payment takes longer.
     pending: AtomicU64,
 }
 
 impl Paid {
+    fn count(&self) -> u64 {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
     fn forget(&self) {
         *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Latency::new();
         self.pending.store(0, Ordering::Relaxed);
@@ -205,20 +221,25 @@ async fn pay(
     let every = Duration::from_secs_f64(f64::from(PAYERS) / PAID_A_SECOND);
     let mut clock = tokio::time::interval(every);
     loop {
-        tokio::select! {
+        let due = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            _ = clock.tick() => {}
-        }
+            due = clock.tick() => due,
+        };
         let (buyer, request) = buyers.next().context("no seats")?;
-        let answer: Value = serde_json::from_slice(connection.send(&request).await?.body)?;
-        let Some(hold) = answer.pointer("/data/holdSeats/hold/id").and_then(Value::as_str) else { continue };
+        let answer = connection.send(&request).await?;
+        if answer.contains("SEATS_UNAVAILABLE") {
+            buyers.refused.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        let answer: Value = serde_json::from_slice(answer.body)?;
+        let hold = answer.pointer("/data/holdSeats/hold/id").and_then(Value::as_str);
+        let hold = hold.with_context(|| answer.to_string())?;
         let query =
             "mutation($input: CheckoutInput!) { checkout(input: $input) { booking { status } userErrors { code } } }";
         let input = json!({ "holdId": hold, "idempotencyKey": "c", "paymentMethod": "pm_card_visa" });
         let request = mutation(&buyers.config, buyer, query, &input);
-        let asked = Instant::now();
         let answer = connection.send(&request).await?;
-        paid.answers.lock().unwrap_or_else(PoisonError::into_inner).note(asked.elapsed());
+        paid.answers.lock().unwrap_or_else(PoisonError::into_inner).note(due.elapsed());
         if answer.contains("\"PAYMENT_PENDING\"") {
             paid.pending.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -285,6 +306,8 @@ async fn tables(db: &Db) -> anyhow::Result<String> {
     struct Sizes {
         database_mb: f64,
         seats_mb: f64,
+        holds_mb: f64,
+        keys_mb: f64,
         outbox_mb: f64,
         outbox_rows: i64,
         dead: f64,
@@ -292,6 +315,8 @@ async fn tables(db: &Db) -> anyhow::Result<String> {
     let sizes = Sizes::find_by_statement(sql!(
         "SELECT pg_database_size(current_database()) / 1e6::float8 AS database_mb,
                 pg_total_relation_size('event_seat') / 1e6::float8 AS seats_mb,
+                (pg_total_relation_size('hold') + pg_total_relation_size('hold_item')) / 1e6::float8 AS holds_mb,
+                (pg_total_relation_size('idempotency') + pg_total_relation_size('event_quota')) / 1e6::float8 AS keys_mb,
                 pg_total_relation_size('outbox') / 1e6::float8 AS outbox_mb,
                 (SELECT count(*) FROM outbox) AS outbox_rows,
                 coalesce((SELECT sum(n_dead_tup) / greatest(sum(n_live_tup), 1) FROM pg_stat_user_tables
@@ -301,7 +326,13 @@ async fn tables(db: &Db) -> anyhow::Result<String> {
     .await?
     .context("no sizes")?;
     Ok(format!(
-        "database {:.0} MB, seats {:.0} MB, outbox {:.0} MB of {} rows, {:.2} dead rows a live one",
-        sizes.database_mb, sizes.seats_mb, sizes.outbox_mb, sizes.outbox_rows, sizes.dead
+        "database {:.0} MB, seats {:.0} MB, holds and their items {:.0} MB, keys and quotas {:.0} MB, outbox {:.0} MB of {} rows, {:.2} dead rows a live one",
+        sizes.database_mb,
+        sizes.seats_mb,
+        sizes.holds_mb,
+        sizes.keys_mb,
+        sizes.outbox_mb,
+        sizes.outbox_rows,
+        sizes.dead
     ))
 }

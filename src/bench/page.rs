@@ -39,7 +39,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     paint.notes.push(format!(
         "the longest task while zooming and panning: {most:.0} ms (a task of under 50 ms counts as none)"
     ));
-    paint.broken = world.broken().await?;
+    let mut reports = vec![paint];
+    world.audit(&mut reports).await?;
     world.end().await?;
-    Ok(vec![paint])
+    Ok(reports)
 }

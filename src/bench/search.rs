@@ -69,18 +69,23 @@ async fn over(options: &Options, events: usize) -> anyhow::Result<Vec<Report>> {
     load(world.server, (1, Pace::Closed), Duration::from_secs(1), Arc::clone(&asks)).await?;
     let asks = Arc::new(Texts::new(&typed));
     let seen = all(&world, 1, &asks).await?;
-    let anchor = anchor(&world.db, &typed).await?;
+    prepare_anchor(&world.db).await?;
+    // The default finds far more rows, and is slower: it is compared with the faster one's time, and with both recalls.
+    let (fast, thorough) = (anchor(&world.db, &typed, 0.5).await?, anchor(&world.db, &typed, 0.3).await?);
     let mut typos = Report::new(format!("search-typos-{label}"), "ms, p95");
     typos.rounds.push(seen.latency.ms(0.95));
-    typos.anchor = Some(("PostgreSQL, p95", anchor.latency.ms(0.95)));
-    typos.notes.push(format!(
-        "PostgreSQL p50 {:.1} ms; recall@10 of all {TEXTS} texts {:.3}; of the {} that PostgreSQL reached {:.3}, PostgreSQL's {:.3}",
-        anchor.latency.ms(0.5),
-        asks.recall(TEXTS),
-        anchor.asked,
-        asks.recall(anchor.asked),
-        share(anchor.found, anchor.asked)
-    ));
+    typos.anchor = Some(("PostgreSQL, p95", fast.latency.ms(0.95)));
+    typos.notes.push(format!("recall@10 of all {TEXTS} texts {:.3}", asks.recall(TEXTS)));
+    for (threshold, anchor) in [("0.5", fast), ("0.3, its default", thorough)] {
+        typos.notes.push(format!(
+            "PostgreSQL with a similarity of {threshold}: p50 {:.1}, p95 {:.1} ms; recall@10 of the {} texts that it reached in {ANCHOR_LASTS:?} {:.3}, of the same here {:.3}",
+            anchor.latency.ms(0.5),
+            anchor.latency.ms(0.95),
+            anchor.asked,
+            share(anchor.found, anchor.asked),
+            asks.recall(anchor.asked)
+        ));
+    }
     let asks = Arc::new(Texts::new(&typed));
     let together = all(&world, 16, &asks).await?;
     typos.notes.push(format!("{:.0} a second over 16 connections", rate(together.latency.count(), together.took)));
@@ -101,9 +106,7 @@ async fn over(options: &Options, events: usize) -> anyhow::Result<Vec<Report>> {
         mixed.notes.push(format!("{:.0} MB of memory of the server", world.memory_mb()));
         reports.push(mixed);
     }
-    if let Some(last) = reports.last_mut() {
-        last.broken = world.broken().await?;
-    }
+    world.audit(&mut reports).await?;
     world.end().await?;
     Ok(reports)
 }
@@ -325,9 +328,8 @@ struct Anchor {
     found: usize,
 }
 
-/// What people build on PostgreSQL: full text first; if that does not fill the page, the most similar by trigrams, over
-/// the one text that a document has.
-async fn anchor(db: &Db, typed: &[Typed]) -> anyhow::Result<Anchor> {
+/// The one text that a document has, with the indexes that people give it.
+async fn prepare_anchor(db: &Db) -> anyhow::Result<()> {
     db.pool()
         .execute_unprepared(
             "CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -341,9 +343,19 @@ async fn anchor(db: &Db, typed: &[Typed]) -> anyhow::Result<Anchor> {
              ANALYZE anchor_event",
         )
         .await?;
+    Ok(())
+}
+
+/// What people build on PostgreSQL: full text first; if that does not fill the page, the most similar by trigrams.
+async fn anchor(db: &Db, typed: &[Typed], similarity: f64) -> anyhow::Result<Anchor> {
     let tx = db.begin("bench_anchor").await?;
-    // The planner is free to do as it likes. The default similarity of 0.3 finds far more rows, and is slower.
-    tx.execute_unprepared("SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on; SET LOCAL pg_trgm.similarity_threshold = 0.5; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+    // The planner is free to do as it likes.
+    tx.execute_unprepared(&format!(
+        "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on;
+         SET LOCAL plan_cache_mode = auto; SET LOCAL pg_trgm.similarity_threshold = {similarity};
+         SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+    ))
+    .await?;
     let mut anchor = Anchor { latency: Latency::new(), asked: 0, found: 0 };
     let begun = Instant::now();
     for typed in typed {

@@ -1,6 +1,7 @@
 //! Everything a measurement needs, private and new: PostgreSQL, Redis, the payment simulator, and the server as a process.
 
 use super::client::{Connection, post};
+use super::report::Report;
 use crate::auth::{Person, issue};
 use crate::config::{Config, Secret};
 use crate::db::Db;
@@ -9,10 +10,11 @@ use crate::payment::simulator::{Settings, Simulator};
 use anyhow::{Context as _, ensure};
 use sea_orm::{ConnectionTrait as _, FromQueryResult as _};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +27,7 @@ pub(super) struct World {
     admin: SocketAddr,
     config: Config,
     redis: Redis,
+    simulator: Simulator,
     process: Child,
     shutdown: CancellationToken,
 }
@@ -40,6 +43,11 @@ pub(super) struct Arena {
 }
 
 impl Arena {
+    /// Where its map is.
+    pub(super) fn map_path(&self) -> String {
+        format!("/events/{}/seat-map", self.event)
+    }
+
     /// Pairs of neighbours.
     pub(super) fn pairs(&self) -> u64 {
         u64::try_from(self.rows * ROW_SEATS / 2).unwrap_or(0)
@@ -56,8 +64,8 @@ impl Arena {
 /// Where the private cluster is, and the server's own files.
 const FOLDER: &str = ".parterre/bench";
 
-/// So short that a long run shows rows being removed.
-const OUTBOX_KEPT_MINUTES: &str = "3";
+/// How long what is on its way may take after a load.
+const REST_WITHIN: Duration = Duration::from_mins(5);
 
 /// Rows of a whole arena, which has 50,000 seats, and the seats of each.
 pub(super) const ROWS: usize = 250;
@@ -66,11 +74,23 @@ const SECTIONS: usize = 10;
 
 impl World {
     pub(super) async fn new() -> anyhow::Result<Self> {
-        Self::prepared(async |_, _| Ok(())).await
+        Self::with(&[]).await
+    }
+
+    /// One whose server has some settings of its own.
+    pub(super) async fn with(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Self::start(settings, async |_, _| Ok(())).await
     }
 
     /// One whose database, and folder of the server's own files, are made ready before the server starts.
     pub(super) async fn prepared(prepare: impl AsyncFnOnce(&Db, &Path) -> anyhow::Result<()>) -> anyhow::Result<Self> {
+        Self::start(&[], prepare).await
+    }
+
+    async fn start(
+        settings: &[(&str, &str)],
+        prepare: impl AsyncFnOnce(&Db, &Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
         let folder = Path::new(FOLDER);
         Cluster::of(folder)?.remove()?;
         std::fs::remove_dir_all(folder)?;
@@ -86,7 +106,7 @@ impl World {
             file: None,
             public_url: simulated.clone(),
         });
-        tokio::spawn(simulator.serve(provider, shutdown.clone()));
+        tokio::spawn(simulator.clone().serve(provider, shutdown.clone()));
         let db = Db::connect(&cluster.url("bench"), 4).await?;
         parterre_migration::up(db.pool()).await?;
         let data = folder.join("data");
@@ -101,15 +121,15 @@ impl World {
             .env("PARTERRE_LISTEN", server.to_string())
             .env("PARTERRE_ADMIN_LISTEN", admin.to_string())
             .env("PARTERRE_DATA", data)
-            .env("OUTBOX_KEPT_MINUTES", OUTBOX_KEPT_MINUTES)
             .env("PARTERRE_CREATE_ORGANIZATIONS", "true")
             .env("PARTERRE_LIMITS", "off")
+            .envs(settings.iter().copied())
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .context("the server can't be started")?;
-        let world = Self { cluster, db, server, admin, config: default_config(), redis, process, shutdown };
+        let world = Self { cluster, db, server, admin, config: default_config(), redis, simulator, process, shutdown };
         for _ in 0..400 {
             if Connection::open(world.server).await.is_ok() {
                 return Ok(world);
@@ -181,8 +201,19 @@ impl World {
         Ok(())
     }
 
-    /// Stops the server where it stands.
+    /// Every event's map is in the server's memory from now on.
+    pub(super) async fn load_maps(&self, events: &[Arena]) -> anyhow::Result<()> {
+        let mut connection = Connection::open(self.server).await?;
+        for arena in events {
+            let answer = connection.send(&super::client::get(&arena.map_path(), "")).await?;
+            ensure!(answer.status == 200, "{}", answer.text());
+        }
+        Ok(())
+    }
+
+    /// Stops the server where it stands, once it has nothing left to do.
     pub(super) async fn stop_server(&self) -> anyhow::Result<()> {
+        self.rest().await?;
         self.signal("-STOP").await
     }
 
@@ -237,7 +268,17 @@ impl World {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        kb.unwrap_or(0.0) / 1_000.0
+        kb.unwrap_or(0.0) * 1_024.0 / 1e6
+    }
+
+    /// Processor time of the server so far, in seconds.
+    pub(super) fn processor_seconds(&self) -> f64 {
+        let id = self.process.id().unwrap_or(0);
+        let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // Behind the name, which may have spaces: state is the third field, utime and stime the 14th and 15th, in
+        // hundredths of a second.
+        let fields = status.rsplit(')').next().unwrap_or_default().split_whitespace();
+        fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
     }
 
     /// Bytes of the write-ahead log so far.
@@ -247,22 +288,64 @@ impl World {
         Ok(row.context("no position in the log")?.value)
     }
 
-    /// Share of a table's updates that touched no index.
-    pub(super) async fn hot_updates(&self, table: &str) -> anyhow::Result<f64> {
+    /// Updates of a table so far: those that touched no index, and all.
+    pub(super) async fn hot_updates(&self, table: &str) -> anyhow::Result<(i64, i64)> {
+        #[derive(sea_orm::FromQueryResult)]
+        struct Updates {
+            hot: i64,
+            all: i64,
+        }
+        // What a session did is told a second later at the most.
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let statement = crate::sql!(
-            "SELECT n_tup_hot_upd / greatest(n_tup_upd, 1)::float8 AS value FROM pg_stat_user_tables WHERE relname = $1",
+            "SELECT n_tup_hot_upd AS hot, n_tup_upd AS \"all\" FROM pg_stat_user_tables WHERE relname = $1",
             table.to_owned()
         );
-        let row = crate::db::Single::<f64>::find_by_statement(statement).one(self.db.pool()).await?;
-        Ok(row.context("no such table")?.value)
+        let row = Updates::find_by_statement(statement).one(self.db.pool()).await?.context("no such table")?;
+        Ok((row.hot, row.all))
     }
 
-    /// What breaks a promise, now that the load is over.
-    pub(super) async fn broken(&self) -> anyhow::Result<Vec<String>> {
-        let found = crate::auditor::check(&self.db, chrono::Duration::seconds(60), crate::db::Pace::Full).await?;
-        let mut broken: Vec<String> =
-            found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)).collect();
-        // The server's own auditor also compares its maps with the database.
+    /// Until nothing is on its way: no payment or refund is open, and every row of the outbox reached those who wait for
+    /// it.
+    pub(super) async fn rest(&self) -> anyhow::Result<()> {
+        let statement = "SELECT (SELECT count(*) FROM payment WHERE next_check_at IS NOT NULL)
+              + (SELECT count(*) FROM refund WHERE next_check_at IS NOT NULL AND status <> 'SUCCEEDED')
+              + (SELECT count(*) FROM outbox_cursor AS cursor
+                 JOIN (VALUES ('relay', '{seats,booking,ticket}'::text[]), ('tickets', '{booking}')) AS reads (consumer, topics)
+                   USING (consumer)
+                 WHERE EXISTS (SELECT FROM outbox WHERE (outbox.xid, outbox.id) > (cursor.xid, cursor.id) AND topic = ANY (topics)))
+              AS value";
+        let begun = Instant::now();
+        loop {
+            let open = crate::db::Single::<i64>::find_by_statement(crate::sql!(statement)).one(self.db.pool()).await?;
+            if open.is_some_and(|open| open.value == 0) {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < REST_WITHIN, "something is on its way still after {REST_WITHIN:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Says of each figure of this world whether the promises were kept.
+    pub(super) async fn audit(&self, reports: &mut [Report]) -> anyhow::Result<()> {
+        let broken = self.broken().await?;
+        for report in reports {
+            report.broken.clone_from(&broken);
+        }
+        Ok(())
+    }
+
+    /// What breaks a promise, now that the load is over and nothing is on its way any more.
+    async fn broken(&self) -> anyhow::Result<Vec<String>> {
+        let mut broken = Vec::new();
+        if let Err(late) = self.rest().await {
+            broken.push(format!("I8: {late}"));
+        }
+        let found = crate::auditor::check(&self.db, chrono::Duration::zero(), crate::db::Pace::Full).await?;
+        broken.extend(found.into_iter().map(|violation| format!("{}: {}", violation.invariant, violation.what)));
+        broken.extend(self.wrong_money().await?);
+        broken.extend(self.wrong_maps().await?);
+        // The server's own auditor looked meanwhile.
         let log = std::fs::read_to_string(Path::new(FOLDER).join("server.log"))?;
         broken.extend(log.lines().filter(|line| line.contains("an invariant is broken")).map(str::to_owned));
         Ok(broken)
@@ -274,6 +357,77 @@ impl World {
         self.redis.stop().await;
         self.db.pool().clone().close().await?;
         Ok(self.cluster.remove()?)
+    }
+}
+
+impl World {
+    /// What the provider says of the money that we say was collected, and the other way round.
+    async fn wrong_money(&self) -> anyhow::Result<Vec<String>> {
+        #[derive(sea_orm::FromQueryResult)]
+        struct Collected {
+            provider_id: String,
+            minor: i64,
+        }
+        let statement =
+            crate::sql!("SELECT provider_id, captured_minor AS minor FROM payment WHERE status = 'CAPTURED'");
+        let rows = Collected::find_by_statement(statement).all(self.db.pool()).await?;
+        let mut ours: HashMap<String, i64> = rows.into_iter().map(|row| (row.provider_id, row.minor)).collect();
+        let mut wrong = Vec::new();
+        for there in self.simulator.ledger().payments.iter().filter(|there| there.captured > 0) {
+            let here = ours.remove(&there.id);
+            // Euros: the provider counts cents too.
+            if here != Some(there.captured) || there.captures != 1 {
+                wrong.push(format!(
+                    "I4: the provider collected {} for {}, and here it is {here:?}",
+                    there.captured, there.id
+                ));
+            }
+        }
+        wrong.extend(ours.into_keys().map(|id| format!("I4: {id} was collected here, and not at the provider")));
+        Ok(wrong)
+    }
+
+    /// I11 at rest: what is told of every seat is what the database has. A deadline may pass meanwhile, so there are a
+    /// few looks.
+    async fn wrong_maps(&self) -> anyhow::Result<Vec<String>> {
+        #[derive(sea_orm::FromQueryResult)]
+        struct Section {
+            event_id: uuid::Uuid,
+            letters: String,
+        }
+        let mut wrong = Vec::new();
+        for _ in 0..20 {
+            wrong.clear();
+            let statement = crate::sql!(
+                "SELECT event_seat.event_id, string_agg(CASE WHEN status = 'AVAILABLE' OR (status = 'HELD' AND held_until <= clock_timestamp()) THEN 'A'
+                     WHEN status IN ('HELD', 'PENDING') THEN 'H' WHEN status = 'SOLD' THEN 'S' ELSE 'B' END, '' ORDER BY seat_no) AS letters
+                 FROM event_seat JOIN event ON event.id = event_seat.event_id WHERE event.state = 'PUBLISHED'
+                 GROUP BY event_seat.event_id, section_no ORDER BY event_seat.event_id, section_no"
+            );
+            let rows = Section::find_by_statement(statement).all(self.db.pool()).await?;
+            let mut told: BTreeMap<uuid::Uuid, String> = BTreeMap::new();
+            for row in rows {
+                told.entry(row.event_id).or_default().push_str(&row.letters);
+            }
+            let mut connection = Connection::open(self.server).await?;
+            for (event, letters) in told {
+                let path =
+                    format!("/events/{}/seat-map", parterre_schema::node_id(parterre_schema::Kind::Event, event).0);
+                let answer = connection.send(&super::client::get(&path, "")).await?;
+                let map: Value = serde_json::from_slice(answer.body)?;
+                let sections = map.get("sections").and_then(Value::as_array).context("no sections")?;
+                let shown: String = sections.iter().filter_map(|section| section.get("statuses")?.as_str()).collect();
+                if shown != letters {
+                    let seats = shown.bytes().zip(letters.bytes()).filter(|(shown, is)| shown != is).count();
+                    wrong.push(format!("I11: the map of {event} shows {seats} seats that are not so"));
+                }
+            }
+            if wrong.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        Ok(wrong)
     }
 }
 

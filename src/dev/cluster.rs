@@ -120,10 +120,11 @@ impl Cluster {
     }
 
     /// Runs pgbench against one of its databases, and returns what it said.
-    pub fn pgbench(&self, database: &str, options: &[&str]) -> Result<String, ClusterError> {
+    pub fn pgbench(&self, database: &str, settings: &str, options: &[&str]) -> Result<String, ClusterError> {
         let socket = self.socket.to_string_lossy().into_owned();
         let arguments: Vec<&str> = options.iter().copied().chain(["-h", &socket, "-U", "parterre", database]).collect();
-        let output = self.run("pgbench", &arguments)?;
+        let output = self.command("pgbench").args(&arguments).env("PGOPTIONS", settings).current_dir("/").output()?;
+        check("pgbench", &output)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -156,17 +157,22 @@ impl Cluster {
         Ok(())
     }
 
-    /// Runs one of PostgreSQL's programs as the cluster's user.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ClusterError> {
+    /// One of PostgreSQL's programs, as the cluster's user.
+    fn command(&self, program: &str) -> Command {
         let path = self.binaries.join(program);
-        let mut command = match self.user {
+        match self.user {
             Some(user) => {
                 let mut command = Command::new("setpriv");
                 command.args(privileges(user)).arg(path);
                 command
             }
             None => Command::new(path),
-        };
+        }
+    }
+
+    /// Runs one of PostgreSQL's programs.
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, ClusterError> {
+        let mut command = self.command(program);
         // pg_ctl start leaves a server behind that would keep our pipes open.
         let output = if arguments.last() == Some(&"start") {
             let status = command

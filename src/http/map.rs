@@ -1,5 +1,5 @@
 //! An event's seat map over plain HTTP, for caches between us and many: statuses packed, prepared once a version
-//! and not more than ten times a second.
+//! and not more than four times a second.
 //!
 //! Invariants: a tag names a version, a form and an encoding; equal tags are equal bytes of one build. Drafts are not here.
 
@@ -37,7 +37,7 @@ impl Default for PackedMaps {
 type Good = (Instant, Arc<Packed>);
 
 /// A map that is packed is good for so long, however fast its event changes.
-const PACKED_FOR: Duration = Duration::from_millis(100);
+const PACKED_FOR: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 struct Packed {
