@@ -3,6 +3,7 @@
 use crate::process::{start, start_with};
 use crate::support::fixtures::Hall;
 use crate::support::{Api, Setup, Stage, eventually, eventually_within};
+use futures_util::{StreamExt as _, stream};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -139,5 +140,79 @@ async fn calling_an_event_off_refunds_everybody_in_full() {
         assert_eq!(done["refunds"][0]["amount"]["amount"], "25.00");
         assert_eq!(done["refunds"][0]["reason"], "EVENT_CANCELLED");
     }
+    stage.finish().await;
+}
+
+/// Whoever cancels before the job comes gets what the job would have given, whatever the terms and however late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_who_is_faster_than_the_job_gets_everything_back_too() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.hall(1, 10, |input| input["cancellation"] = json!({ "refundPercent": "0" })).await;
+    let mut bookings = Vec::new();
+    for (name, seat) in [("mina", "A-1"), ("leo", "A-4")] {
+        let buyer = stage.buyer(name);
+        let hold = buyer.hold(&hall.event, "k", &[seat]).await["hold"]["id"].clone();
+        bookings.push((buyer.clone(), buyer.checkout(&hold, "c", "pm_card_visa").await["booking"]["id"].clone()));
+    }
+    stage.execute("UPDATE booking SET cancel_until = clock_timestamp() - interval '1 hour' WHERE buyer = 'leo'").await;
+    call_off(&hall).await;
+    for (buyer, id) in &bookings {
+        let query =
+            "query($id: ID) { booking(id: $id) { cancellation { allowed refundPercent refundNow { amount } } } }";
+        eventually("it is told what there is to get", || async {
+            let told = buyer.data(query, json!({ "id": id })).await["booking"]["cancellation"].clone();
+            (told == json!({ "allowed": true, "refundPercent": "100", "refundNow": { "amount": "25.00" } }))
+                .then_some(())
+        })
+        .await;
+        buyer.must("cancel", json!({ "bookingId": id, "idempotencyKey": "x" }), "booking { status }").await;
+        let done = stage
+            .drive_until("the money is back", || async {
+                let booking = buyer.booking(id).await;
+                (booking["status"] == "REFUNDED").then_some(booking)
+            })
+            .await;
+        assert_eq!(done["refunds"][0]["amount"]["amount"], "25.00");
+        assert_eq!(done["refunds"][0]["reason"], "EVENT_CANCELLED");
+    }
+    assert_eq!(
+        stage.servers[0].app.services.bookings.undo_cancelled_events().await.unwrap(),
+        0,
+        "nothing is left to do"
+    );
+    stage.issue_tickets().await;
+    stage.finish().await;
+}
+
+/// However many can't be undone until a person has decided, those behind them are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bookings_that_cannot_be_undone_yet_keep_nobody_else_from_their_money() {
+    let stage = Stage::with(Setup { workers: false, ..Setup::default() }).await;
+    let hall = stage.club(200, |_| {}).await;
+    let buy = async |n: usize| {
+        let buyer = stage.buyer(&format!("buyer-{n}"));
+        let input = json!({ "eventId": hall.event, "idempotencyKey": "k", "admissions": [{ "tierId": hall.tiers[0].1, "quantity": 1 }] });
+        let hold = buyer.must("holdSeats", input, "hold { id }").await["hold"]["id"].clone();
+        buyer.checkout(&hold, "c", "pm_card_visa").await;
+    };
+    stream::iter((0..103).map(buy)).buffer_unordered(8).collect::<Vec<()>>().await;
+    stage
+        .execute(
+            "UPDATE payment SET status = 'NEEDS_REVIEW'
+             WHERE booking_id IN (SELECT id FROM booking ORDER BY id LIMIT 101)",
+        )
+        .await;
+    call_off(&hall).await;
+    stage.servers[0].app.services.bookings.undo_cancelled_events().await.unwrap();
+    assert_eq!(stage.number("SELECT count(*) FROM booking WHERE status = 'CONFIRMED'").await, 101);
+    // Their money was never in doubt but for what the test says.
+    stage.execute("UPDATE payment SET status = 'CAPTURED' WHERE status = 'NEEDS_REVIEW'").await;
+    while stage.servers[0].app.services.bookings.undo_cancelled_events().await.unwrap() > 0 {}
+    stage
+        .drive_until("the money is back", || async {
+            (stage.number("SELECT count(*) FROM booking WHERE status <> 'REFUNDED'").await == 0).then_some(())
+        })
+        .await;
+    stage.issue_tickets().await;
     stage.finish().await;
 }

@@ -625,6 +625,37 @@ async fn who_waits_is_told_at_once_when_let_in_on_either_server_and_reads_no_inv
     stage.finish().await;
 }
 
+/// Another process knew first that nobody can be let in any more, and has sent the line home: whoever was in it is told so
+/// by this one too, and not that they never joined.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_line_was_sent_home_by_another_process_is_told_why() {
+    let stage = Stage::with(Setup { redis: true, ..Setup::default() }).await;
+    let client = redis::Client::open(redis_url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    for (statement, status) in
+        [("UPDATE event_counter SET remaining = 0", "SOLD_OUT"), ("UPDATE event SET state = 'CANCELLED'", "CLOSED")]
+    {
+        let hall = stage
+            .hall(1, 20, |event| {
+                event["waitingRoom"] = json!({ "admitPerMinute": 6_000, "activePerRemainingSeat": 0.05 });
+            })
+            .await;
+        admitted(&stage.buyer("first"), &hall.event).await;
+        let mina = stage.buyer("mina");
+        assert_eq!(join(&mina, &hall.event).await["status"], "WAITING");
+        let (_, id) = parse_node_id(&hall.event).unwrap();
+        let of_event = if statement.contains("event_counter") { "event_id" } else { "id" };
+        stage.execute(&format!("{statement} WHERE {of_event} = '{id}'")).await;
+        let lines: Vec<String> =
+            redis::cmd("KEYS").arg(format!("*{{{id}}}:line")).query_async(&mut connection).await.unwrap();
+        assert_eq!(lines.len(), 1);
+        redis::cmd("DEL").arg(&lines).query_async::<()>(&mut connection).await.unwrap();
+        let read = mina.data(&format!("query($event: ID!) {{ {JOIN_QUERY} }}"), json!({ "event": hall.event })).await;
+        assert_eq!(read["waitingRoom"]["status"], status);
+    }
+    stage.discard().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_its_queue_tokens_still_work_joins_are_told_when_to_try_again_and_people_queue_anew() {
     let port = crate::process::free_port().await;

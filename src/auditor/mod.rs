@@ -102,7 +102,8 @@ const OF_ALL: &[Check] = &[
     },
 ];
 
-/// What holds in each event. Tickets that their consumer has still to issue are late and not lost: that is I8's.
+/// What holds in each event. Tickets that their consumer has still to issue are late and not lost: that is I8's, five
+/// minutes later.
 const OF_EVENTS: &[Check] = &[
     Check {
         invariant: "I1: a seat has one live allocation",

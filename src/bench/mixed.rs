@@ -53,7 +53,7 @@ impl Buyers {
     fn next(&self) -> Option<(String, Vec<u8>)> {
         let n = self.from.fetch_add(1, Ordering::Relaxed);
         let all = self.events.first()?.pairs() * u64::try_from(self.events.len()).ok()?;
-        let nth = if n % WANTED == 0 { n / WANTED % WANTED_PAIRS.min(all) } else { n % all };
+        let nth = if n.is_multiple_of(WANTED) { n / WANTED % WANTED_PAIRS.min(all) } else { n % all };
         let (arena, seats) = scattered(&self.events, nth)?;
         let buyer = format!("buyer-{n}");
         let request = hold(&self.config, &arena.event, &buyer, &seats);

@@ -7,8 +7,9 @@ use super::{BookingId, Bookings};
 use crate::db::{Single, repeating};
 use crate::inventory;
 use crate::sql;
-use parterre_entity::{BookingState, EventState, HoldId, RefundReason};
+use parterre_entity::{BookingState, EventState, HoldId};
 use sea_orm::{DbErr, EntityTrait, FromQueryResult};
+use uuid::Uuid;
 
 /// Bookings and holds that a pass takes at the most.
 const A_PASS: i64 = 100;
@@ -16,24 +17,30 @@ const A_PASS: i64 = 100;
 impl Bookings {
     /// Undoes some bookings and releases some holds of cancelled events. Returns how many.
     pub async fn undo_cancelled_events(&self) -> Result<usize, BookingError> {
-        let bookings = Single::<BookingId>::find_by_statement(sql!(
-            "SELECT booking.id AS value FROM booking JOIN event ON event.id = booking.event_id
-             WHERE event.state = 'CANCELLED' AND booking.status = 'CONFIRMED' ORDER BY booking.id LIMIT $1",
-            A_PASS
-        ))
-        .all(self.db.pool())
-        .await?;
-        let mut undone = 0;
-        for row in &bookings {
-            match repeating(|| self.undo_for_event(row.value)).await {
-                Ok(deltas) => {
-                    undone += 1;
-                    self.inventory.publish(deltas);
-                    self.announce(row.value);
-                }
-                // One that fails must not keep the others from their money.
-                Err(error) => {
-                    tracing::error!(booking.id = %row.value, %error, "a booking of a cancelled event could not be undone yet");
+        let (mut undone, mut last) = (0, BookingId(Uuid::nil()));
+        // On to those behind the ones that fail, which must not keep the others from their money.
+        while undone == 0 {
+            let bookings = Single::<BookingId>::find_by_statement(sql!(
+                "SELECT booking.id AS value FROM booking JOIN event ON event.id = booking.event_id
+                 WHERE event.state = 'CANCELLED' AND booking.status = 'CONFIRMED' AND booking.id > $2
+                 ORDER BY booking.id LIMIT $1",
+                A_PASS,
+                last
+            ))
+            .all(self.db.pool())
+            .await?;
+            let Some(row) = bookings.last() else { break };
+            last = row.value;
+            for row in &bookings {
+                match repeating(|| self.undo_for_event(row.value)).await {
+                    Ok(deltas) => {
+                        undone += 1;
+                        self.inventory.publish(deltas);
+                        self.announce(row.value);
+                    }
+                    Err(error) => {
+                        tracing::error!(booking.id = %row.value, %error, "a booking of a cancelled event could not be undone yet");
+                    }
                 }
             }
         }
@@ -54,14 +61,7 @@ impl Bookings {
             tx.rollback().await?;
             return Ok(Vec::new());
         }
-        let full = Terms {
-            amount_minor: row.total_minor,
-            reason: RefundReason::EventCancelled,
-            resell: true,
-            cause: "event_cancelled",
-            detail: Some("the event was cancelled by its organizer".to_owned()),
-        };
-        let bump = undo(&tx, &row, full).await?;
+        let bump = undo(&tx, &row, Terms::of_cancelled_event(&row)).await?;
         let deltas = inventory::bump(&tx, bump).await?;
         tx.commit().await?;
         Ok(deltas)

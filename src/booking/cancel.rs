@@ -12,7 +12,7 @@ use crate::inventory::{self, Bump, Items, Shift};
 use crate::payment::{self, NewRefund};
 use crate::sql;
 use chrono::{DateTime, Utc};
-use parterre_entity::{BookingId, BookingState, EventId, PaymentState, RefundReason, booking};
+use parterre_entity::{BookingId, BookingState, EventId, EventState, PaymentState, RefundReason, booking};
 use sea_orm::FromQueryResult;
 use std::sync::Arc;
 
@@ -24,9 +24,13 @@ pub(super) struct Cancelled {
     pub(super) deltas: Vec<Arc<SeatsDelta>>,
 }
 
-/// What a cancellation now would give back, in minor units, or that it is not allowed.
+/// What a cancellation now would give back, in minor units, or that it is not allowed. Of an event that was called off it
+/// is everything, whatever the terms.
 #[must_use]
-pub fn refund_now(row: &booking::Model, now: DateTime<Utc>) -> Option<i64> {
+pub fn refund_now(row: &booking::Model, event: EventState, now: DateTime<Utc>) -> Option<i64> {
+    if row.status == BookingState::Confirmed && event == EventState::Cancelled {
+        return Some(row.total_minor);
+    }
     let allowed = row.status == BookingState::Confirmed && now < row.cancel_until;
     allowed.then(|| payment::currency::round_down(&row.currency, payment::share(row.total_minor, row.refund_ppm)))
 }
@@ -46,7 +50,7 @@ pub(super) async fn cancel(db: &Db, request: &CancelRequest) -> Result<Result<Ca
     .await?;
     let Some(path) = path else { return Ok(Err(CancelRefusal::NotFound)) };
     let tx = db.begin("booking_cancel").await?;
-    lock_event(&tx, path.event_id).await?;
+    let event = lock_event(&tx, path.event_id).await?;
     let scope = (path.event_id, request.buyer.as_str());
     match known_key(&tx, scope, ("cancel", &request.key)).await? {
         Some((fingerprint, booking)) if fingerprint == request.fingerprint => {
@@ -69,16 +73,21 @@ pub(super) async fn cancel(db: &Db, request: &CancelRequest) -> Result<Result<Ca
         return Ok(Err(CancelRefusal::Stale { current: row.version }));
     }
     let now = db::clock(&*tx).await?;
-    let Some(amount_minor) = refund_now(&row, now) else {
+    let Some(amount_minor) = refund_now(&row, event.state, now) else {
         return Ok(Err(CancelRefusal::TooLate { until: row.cancel_until }));
     };
     remember_key(&tx, scope, ("cancel", &request.key, &request.fingerprint), row.id).await?;
-    let terms = Terms {
-        amount_minor,
-        reason: RefundReason::BuyerCancelled,
-        resell: row.resell,
-        cause: "buyer",
-        detail: request.reason.clone(),
+    let terms = if event.state == EventState::Cancelled {
+        // The buyer was faster than the job that undoes every booking of it.
+        Terms::of_cancelled_event(&row)
+    } else {
+        Terms {
+            amount_minor,
+            reason: RefundReason::BuyerCancelled,
+            resell: row.resell,
+            cause: "buyer",
+            detail: request.reason.clone(),
+        }
     };
     let bump = undo(&tx, &row, terms).await?;
     let deltas = inventory::bump(&tx, bump).await?;
@@ -93,6 +102,19 @@ pub(super) struct Terms {
     pub(super) resell: bool,
     pub(super) cause: &'static str,
     pub(super) detail: Option<String>,
+}
+
+impl Terms {
+    /// Everything goes back.
+    pub(super) fn of_cancelled_event(row: &booking::Model) -> Self {
+        Self {
+            amount_minor: row.total_minor,
+            reason: RefundReason::EventCancelled,
+            resell: true,
+            cause: "event_cancelled",
+            detail: Some("the event was cancelled by its organizer".to_owned()),
+        }
+    }
 }
 
 /// Undoes a locked, confirmed booking, and returns what readers see of it. Its event and hold are locked too.

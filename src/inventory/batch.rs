@@ -1,7 +1,7 @@
 //! THE transaction that gives seats to people: many hold requests, of any events, in one commit.
 //!
 //! Read it top to bottom. What is locked, in this order: events, quotas (so also idempotency keys), seats, tiers,
-//! counters; ascending inside each. Only after the last lock that decides is the clock read, and only then is decided.
+//! counters; ascending inside each. Overdue holds are locked behind their tiers, and those that somebody has are skipped. Only after the last lock that decides is the clock read, and only then is decided.
 
 use super::best;
 use super::counters::{self, Bump};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: counters are the last rows a transaction locks, in key order, so their values have no gaps and follow the
 //! order of commits. Everybody who changes a section waits for them, so between them and the commit nothing is written but
-//! what tells of it; an edit of an event, whose gate keeps everybody else out, may write more.
+//! what tells of it; an edit of an event may write more, and keeps those who wait for its counters waiting.
 
 use crate::bus::{SeatsDelta, SectionDelta, TiersDelta};
 use crate::db::Transaction;

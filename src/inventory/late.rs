@@ -11,7 +11,8 @@ use parterre_entity::{HoldId, ItemState, SeatState};
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use std::collections::BTreeMap;
 
-/// Something of the hold is somebody else's by now, or the buyer has as much as one may. Nothing was written.
+/// Something of the hold is somebody else's by now, or the buyer has as much as one may. Whoever gets it goes back to where
+/// they were before: what was overdue may have been taken from others already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 

@@ -186,6 +186,8 @@ impl State {
         }
         if loaded.tiers_version > self.tiers_version || self.tiers.is_empty() {
             self.tiers_version = loaded.tiers_version;
+            // A draft may lose tiers.
+            self.tiers.retain(|tier, _| loaded.tiers.contains_key(tier));
             self.put_tiers(loaded.tiers.iter().map(|(tier, available)| (*tier, *available)).collect());
         }
         self.pass_deadlines(now_ms);
@@ -431,6 +433,15 @@ mod tests {
 
     fn delta(section: i16, version: i64, seats: &[(i32, char, i64)]) -> SectionDelta {
         SectionDelta { section, version, seats: seats.to_vec() }
+    }
+
+    #[test]
+    fn a_tier_that_was_taken_off_a_draft_is_shown_no_more() {
+        let mut state = state();
+        let loaded = Loaded { tiers_version: 3, tiers: BTreeMap::from([(1, 7)]), ..Loaded::default() };
+        state.reload(&loaded, 0);
+        assert_eq!(state.tiers(), &BTreeMap::from([(1, 7)]));
+        assert_eq!(state.differences(&loaded), Vec::<String>::new());
     }
 
     #[test]

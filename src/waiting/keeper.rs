@@ -11,7 +11,7 @@ use crate::sql;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::StreamExt as _;
-use parterre_entity::EventId;
+use parterre_entity::{EventId, event};
 use parterre_schema::{SaleStatus, WaitingRoomStatus};
 use sea_orm::{DbErr, FromQueryResult};
 use std::collections::{HashMap, VecDeque};
@@ -60,6 +60,8 @@ pub(super) struct Room {
     policy: Mutex<Allowed>,
     /// When the event was looked at with success, until that was acted upon.
     seen: Mutex<Option<DateTime<Utc>>>,
+    /// When the last look for somebody who is nowhere began.
+    looked_again: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// What the last look found.
@@ -87,6 +89,7 @@ impl Room {
             waiting: Mutex::default(),
             policy: Mutex::new(Allowed { policy, slots: 0 }),
             seen: Mutex::default(),
+            looked_again: tokio::sync::Mutex::default(),
         })
     }
 
@@ -180,12 +183,31 @@ impl WaitingRooms {
     /// Reads the event and what is left of it: three numbers a second, however many wait.
     pub(super) async fn look(&self, room: &Room) -> Result<(), Arc<DbErr>> {
         let Some(event) = self.inner.catalogue.recent(room.event).await? else { return Ok(()) };
+        self.look_at(room, &event).await
+    }
+
+    /// Looks once more, at what is so now: whoever is nowhere may have been in a line that another process, which knew
+    /// earlier that nobody can be let in any more, has sent home. Many who ask at once are looked for once.
+    pub(super) async fn look_again(&self, room: &Room) -> Result<(), Arc<DbErr>> {
+        let asked = Instant::now();
+        let mut begun = room.looked_again.lock().await;
+        if begun.is_some_and(|begun| begun > asked) {
+            return Ok(());
+        }
+        *begun = Some(Instant::now());
+        match self.inner.catalogue.events(&[room.event]).await.map_err(Arc::new)?.remove(&room.event) {
+            Some(event) => self.look_at(room, &event).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn look_at(&self, room: &Room, event: &event::Model) -> Result<(), Arc<DbErr>> {
         let remaining = self.inner.catalogue.remaining(&[room.event]).await.map_err(Arc::new)?;
         let remaining = remaining.get(&room.event).copied().unwrap_or(0);
-        if let Some(policy) = Policy::of(&event) {
+        if let Some(policy) = Policy::of(event) {
             *lock(&room.policy) = Allowed { policy, slots: slots(policy.per_remaining, remaining) };
         }
-        let status = sale_status(event.state, Schedule::of(&event), remaining, self.now());
+        let status = sale_status(event.state, Schedule::of(event), remaining, self.now());
         *lock(&room.seen) = Some(self.now());
         room.told.send_if_modified(|told| {
             let before = *told;

@@ -225,6 +225,9 @@ impl WaitingRooms {
             return Ok(Some(Standing::outside(status)));
         }
         let place = self.inner.queue.find(event, buyer).await?;
+        if place == Place::Absent {
+            self.look_again(&room).await?;
+        }
         self.standing(&room, buyer, place)
     }
 
@@ -352,7 +355,7 @@ impl WaitingRooms {
     /// What a place means now. None: nowhere.
     fn standing(&self, room: &Room, buyer: &str, place: Place) -> Result<Option<Standing>, WaitingError> {
         let told = room.told();
-        // This process may have sent the line home while the queue was asked. What another one did is known at the next look.
+        // The line may have been sent home while the queue was asked.
         if let Some(status) = told.shut() {
             return Ok(Some(Standing::outside(status)));
         }

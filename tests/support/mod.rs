@@ -385,7 +385,7 @@ pub async fn start_at(
 }
 
 /// How long anything may take before a test gives up: a test is no measurement, and the machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Waits for a condition, and fails by its name when it does not come.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, check: impl FnMut() -> F) -> T {

@@ -8,7 +8,7 @@ use crate::graphql::errors::Failure;
 use crate::graphql::{Nullable, services};
 use crate::payment::NextAction;
 use async_graphql::{Context, ID, Object, Result, SimpleObject};
-use parterre_entity::{self as rows, BookingState, PaymentState, RefundState, TicketState};
+use parterre_entity::{self as rows, BookingState, EventState, PaymentState, RefundState, TicketState};
 use parterre_schema as words;
 use parterre_schema::scalars::{DateTime, Decimal, Money, Version};
 use parterre_schema::{Kind, node_id};
@@ -65,24 +65,27 @@ impl Booking {
     }
 
     /// Whether it can be cancelled now, under the terms frozen at checkout.
-    async fn cancellation(&self) -> Nullable<CancellationTerms> {
+    async fn cancellation(&self, ctx: &Context<'_>) -> Nullable<CancellationTerms> {
         let row = &self.0.row;
         if row.status != BookingState::Confirmed {
             return None;
         }
-        let terms = || {
-            let refund = refund_now(row, crate::clock::now());
+        let terms = async || {
+            let event = services(ctx).catalogue.recent(row.event_id).await?;
+            let state = event.map_or(EventState::Published, |event| event.state);
+            let refund = refund_now(row, state, crate::clock::now());
+            let is_called_off = state == EventState::Cancelled;
             Ok::<_, Failure>(CancellationTerms {
                 allowed: refund.is_some(),
                 until: Some(row.cancel_until.into()),
-                refund_percent: percent(row.refund_ppm),
+                refund_percent: percent(if is_called_off { 1_000_000 } else { row.refund_ppm }),
                 refund_now: match refund {
                     Some(minor) => Some(currency(&row.currency)?.money(minor)),
                     None => None,
                 },
             })
         };
-        Some(terms().map_err(Into::into))
+        Some(terms().await.map_err(Into::into))
     }
 
     /// What it covers.
