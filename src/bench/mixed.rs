@@ -112,13 +112,27 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     told.store(0, Ordering::Relaxed);
     let begun = Instant::now();
     let mut processors = Processors::now();
-    let (mut paid_before, mut taken_before) = (0, 0);
+    let (mut paid_before, mut taken_before, mut failed) = (0, 0, None);
     for round in 0..options.rounds {
         let holds = load(world.server, (64, Pace::Open(HOLDS_A_SECOND)), lasting, Arc::clone(&buyers));
         let reads = load(world.server, (32, Pace::Open(READS_A_SECOND)), lasting, Reads::of(&events));
-        let (holds, reads) = tokio::try_join!(holds, reads)?;
-        ensure!(holds.wrong == 0, "{} answers to holds were wrong", holds.wrong);
-        ensure!(reads.wrong == 0, "{} maps were wrong", reads.wrong);
+        let seen = async {
+            let (holds, reads) = tokio::try_join!(holds, reads)?;
+            ensure!(holds.wrong == 0, "{} answers to holds were wrong", holds.wrong);
+            ensure!(reads.wrong == 0, "{} maps were wrong", reads.wrong);
+            if let Some(stopped) = beside.try_join_next() {
+                stopped??;
+            }
+            Ok::<_, anyhow::Error>((holds, reads))
+        };
+        // What was seen until then is told all the same.
+        let (holds, reads) = match seen.await {
+            Ok(seen) => seen,
+            Err(error) => {
+                failed = Some(format!("round {round}: {error:#}"));
+                break;
+            }
+        };
         report.rounds.push(holds.latency.ms(0.95));
         let before = std::mem::replace(&mut processors, Processors::now());
         report.notes.push(format!(
@@ -134,18 +148,17 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
             world.size().await?
         ));
         latency.add(&holds.latency);
-        if let Some(stopped) = beside.try_join_next() {
-            stopped?.with_context(|| format!("something beside the holds ended in round {round}"))?;
-        }
     }
     let took = begun.elapsed();
     stop.cancel();
     while let Some(ended) = beside.join_next().await {
-        ended??;
+        if let Err(error) = ended? {
+            failed.get_or_insert_with(|| format!("{error:#}"));
+        }
     }
     let checkouts = paid.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
     report.notes.push(format!(
-        "{:.0} holds/s of {HOLDS_A_SECOND}, {} of all refused since taken; {:.1} checkouts/s of {PAID_A_SECOND}, from wanting to the answer p50 {:.1}, p95 {:.1} ms, {} of {} were told to wait; {:.0} holds expired; {:.0} messages/s to {} watchers",
+        "{:.0} holds/s of {HOLDS_A_SECOND}, {} of all refused since taken; {:.1} checkouts/s of {PAID_A_SECOND}, from wanting to the answer p50 {:.1}, p95 {:.1} ms, {} of {} were told to wait, {} came after their hold; {:.0} holds expired; {:.0} messages/s to {} watchers",
         rate(latency.count(), took),
         buyers.refused.load(Ordering::Relaxed),
         rate(checkouts.count(), took),
@@ -153,6 +166,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         checkouts.ms(0.95),
         paid.pending.load(Ordering::Relaxed),
         checkouts.count(),
+        paid.late.load(Ordering::Relaxed),
         world.metric("parterre_holds_expired_total").await?,
         rate(told.load(Ordering::Relaxed), took),
         options.share(WATCHERS)
@@ -160,6 +174,9 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     report.latency = Some(latency);
     let mut reports = vec![report];
     world.audit(&mut reports).await?;
+    for report in &mut reports {
+        report.broken.extend(failed.clone());
+    }
     world.end().await?;
     Ok(reports)
 }
@@ -197,6 +214,8 @@ struct Paid {
     answers: Mutex<Latency>,
     /// Those that said that the payment takes longer.
     pending: AtomicU64,
+    /// Those that came after their hold had run out.
+    late: AtomicU64,
 }
 
 impl Paid {
@@ -207,6 +226,7 @@ impl Paid {
     fn forget(&self) {
         *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Latency::new();
         self.pending.store(0, Ordering::Relaxed);
+        self.late.store(0, Ordering::Relaxed);
     }
 }
 
@@ -240,7 +260,10 @@ async fn pay(
         let request = mutation(&buyers.config, buyer, query, &input);
         let answer = connection.send(&request).await?;
         paid.answers.lock().unwrap_or_else(PoisonError::into_inner).note(due.elapsed());
-        if answer.contains("\"PAYMENT_PENDING\"") {
+        if answer.contains("\"HOLD_EXPIRED\"") {
+            // A machine that stood still for as long as a hold lives.
+            paid.late.fetch_add(1, Ordering::Relaxed);
+        } else if answer.contains("\"PAYMENT_PENDING\"") {
             paid.pending.fetch_add(1, Ordering::Relaxed);
         } else {
             ensure!(answer.contains("\"CONFIRMED\""), "{}", answer.text());

@@ -9,6 +9,7 @@ use crate::catalogue::Layout;
 use crate::db::Db;
 use parterre_entity::EventId;
 use sea_orm::DbErr;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -87,9 +88,26 @@ pub struct Projection {
     state: Mutex<State>,
     /// How far the database's clock is ahead of this process's.
     clock_ahead_ms: AtomicI64,
-    checked: Mutex<Instant>,
+    checked: Mutex<Checked>,
     moves: broadcast::Sender<Arc<Move>>,
     wake: Arc<Notify>,
+}
+
+/// What the last comparison with the database found.
+#[derive(Debug, Default)]
+struct Checked {
+    /// When it was made; none when deltas may have been lost since.
+    at: Option<Instant>,
+    /// What the database was ahead by then, and was most likely on its way.
+    awaited: Option<(BTreeMap<i16, i64>, i64)>,
+}
+
+impl Checked {
+    /// Until the next one.
+    fn pause(&self) -> Duration {
+        let every = if self.awaited.is_some() { IN_FLIGHT } else { CHECK_EVERY };
+        self.at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()))
+    }
 }
 
 /// Moves a watcher may be behind before it is told to start over.
@@ -102,6 +120,9 @@ const TELL_ONE: Duration = Duration::from_micros(25);
 const EARLY_WAIT: Duration = Duration::from_millis(200);
 /// How often the counters are compared with the database's, so that the last lost delta is noticed too.
 const CHECK_EVERY: Duration = Duration::from_millis(1_500);
+/// How long what was committed may take until it is heard of. An event on which seats change all the time is always a little
+/// behind the database; what it was behind by is loaded again only if it does not come.
+const IN_FLIGHT: Duration = Duration::from_millis(500);
 
 impl Projection {
     pub(super) async fn load(
@@ -129,7 +150,7 @@ impl Projection {
             sections,
             state: Mutex::new(State::new(&loaded, now.ms)),
             clock_ahead_ms: AtomicI64::new(now.ahead_ms),
-            checked: Mutex::new(long_ago()),
+            checked: Mutex::default(),
             moves: broadcast::channel(WATCHER_BACKLOG).0,
             wake: Arc::default(),
         }))
@@ -137,6 +158,10 @@ impl Projection {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn checked(&self) -> MutexGuard<'_, Checked> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now_ms(&self) -> i64 {
@@ -159,7 +184,7 @@ impl Projection {
 
     /// Deltas may have been lost: look at the database at the next turn.
     pub(super) fn source_lost(&self) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = long_ago();
+        *self.checked() = Checked::default();
         self.wake.notify_one();
     }
 
@@ -230,17 +255,26 @@ impl Projection {
 
     /// Compares counters with the database if nobody did for a while: a reader without a subscription pays once.
     pub(super) async fn refresh_if_stale(&self, db: &Db) -> Result<(), DbErr> {
-        {
-            let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
-            if checked.elapsed() < CHECK_EVERY {
+        let (followed, awaited) = {
+            let mut checked = self.checked();
+            if !checked.pause().is_zero() {
                 return Ok(());
             }
-            *checked = Instant::now();
+            let before = checked.at.replace(Instant::now());
+            // Whoever was not compared for long is not followed by anybody: their reader does not wait any longer.
+            (before.is_some_and(|at| at.elapsed() < 2 * CHECK_EVERY), checked.awaited.take())
+        };
+        if let Some((versions, tiers_version)) = &awaited
+            && self.state().is_behind(versions, *tiers_version)
+        {
+            return self.refresh(db, false).await;
         }
-        self.refresh(db).await
+        self.refresh(db, followed).await
     }
 
-    async fn refresh(&self, db: &Db) -> Result<(), DbErr> {
+    /// Compares counters with the database, and loads what differs again; unless it was followed until now, and what differs
+    /// may be on its way.
+    async fn refresh(&self, db: &Db, may_wait: bool) -> Result<(), DbErr> {
         // Noted first: what is heard of while we look is newer than what we see.
         let had = self.state().counters();
         let (versions, tiers_version, now) = counters(db.pool(), self.event).await?;
@@ -254,18 +288,22 @@ impl Projection {
             self.state().start_over(&loaded, now.ms);
             self.wake.notify_one();
         } else if self.state().is_behind(&versions, tiers_version) {
+            if may_wait {
+                self.checked().awaited = Some((versions, tiers_version));
+                return Ok(());
+            }
             self.reload_what_differs(db, &versions).await?;
         }
         Ok(())
     }
 
     /// Loads the sections again that are behind: one by one when few, else all at once.
-    async fn reload_what_differs(&self, db: &Db, versions: &std::collections::BTreeMap<i16, i64>) -> Result<(), DbErr> {
+    async fn reload_what_differs(&self, db: &Db, versions: &BTreeMap<i16, i64>) -> Result<(), DbErr> {
         metrics::counter!("parterre_seatmap_reloads_total").increment(1);
         let behind: Vec<i16> = {
             let state = self.state();
             let one = |(section, version): (&i16, &i64)| {
-                state.is_behind(&std::collections::BTreeMap::from([(*section, *version)]), 0).then_some(*section)
+                state.is_behind(&BTreeMap::from([(*section, *version)]), 0).then_some(*section)
             };
             versions.iter().filter_map(one).collect()
         };
@@ -348,7 +386,7 @@ impl Projection {
             let waited = missing_since.is_some_and(|since| since.elapsed() >= EARLY_WAIT);
             let watched = projection.watchers() > 0;
             let result = if waited {
-                projection.refresh(&db).await
+                projection.refresh(&db, false).await
             } else if watched {
                 projection.refresh_if_stale(&db).await
             } else {
@@ -372,17 +410,10 @@ impl Projection {
         let until_deadline = state.next_deadline().map(|at| at - self.now_ms());
         let until_deadline = until_deadline.map(|ms| Duration::from_millis(u64::try_from(ms.max(1)).unwrap_or(1)));
         let early = (!state.missed().is_empty()).then_some(EARLY_WAIT);
-        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        let until_check = CHECK_EVERY.saturating_sub(checked);
         // Nobody watches: nobody waits for a comparison.
-        let rest = if self.watchers() > 0 { until_check } else { CHECK_EVERY };
+        let rest = if self.watchers() > 0 { self.checked().pause() } else { CHECK_EVERY };
         [until_deadline, early].into_iter().flatten().fold(rest, Duration::min)
     }
-}
-
-/// So long ago that a comparison is due.
-fn long_ago() -> Instant {
-    Instant::now().checked_sub(CHECK_EVERY).unwrap_or_else(Instant::now)
 }
 
 /// Sections in the layout's order, each with the range of its seats.
