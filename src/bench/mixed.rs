@@ -17,6 +17,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 const EVENTS: usize = 20;
@@ -82,17 +83,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
     world.settle().await?;
     let stop = CancellationToken::new();
     let told = Arc::new(AtomicU64::new(0));
-    let mut beside = tokio::task::JoinSet::new();
-    for n in 0..options.share(WATCHERS) {
-        let event = events.get(n % events.len()).context("no event")?.event.clone();
-        let octet = u8::try_from(n / 250)?;
-        beside.spawn(watch(
-            (IpAddr::V4(Ipv4Addr::new(127, 0, 1, octet + 1)), world.server),
-            event,
-            Arc::clone(&told),
-            stop.clone(),
-        ));
-    }
+    let mut beside = watchers(&world, &events, options.share(WATCHERS), (&told, &stop))?;
     let buyers = Arc::new(Buyers {
         config: world.config(),
         events: events.clone(),
@@ -291,6 +282,22 @@ impl Asks for Reads {
     fn is_right(&self, _: u64, answer: &Answer<'_>) -> bool {
         answer.status == 200
     }
+}
+
+/// So many who watch, spread over all events.
+fn watchers(
+    world: &World,
+    events: &[Arena],
+    count: usize,
+    (told, stop): (&Arc<AtomicU64>, &CancellationToken),
+) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
+    let mut watchers = JoinSet::new();
+    for n in 0..count {
+        let event = events.get(n % events.len()).context("no event")?.event.clone();
+        let from = IpAddr::V4(Ipv4Addr::new(127, 0, 1, u8::try_from(n / 250)? + 1));
+        watchers.spawn(watch((from, world.server), event, Arc::clone(told), stop.clone()));
+    }
+    Ok(watchers)
 }
 
 /// Watches a map until the end, and counts messages.
