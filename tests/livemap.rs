@@ -71,9 +71,9 @@ impl Watcher {
         Self { seen, task }
     }
 
-    /// Soon it shows what the database has.
+    /// Within three seconds it shows what the database has.
     async fn must_show(&self, stage: &Stage, which: &str) {
-        eventually_within(Duration::from_secs(10), "the watcher shows what the database has", || async {
+        eventually_within(Duration::from_secs(3), "the watcher shows what the database has", || async {
             assert!(!self.task.is_finished(), "the watcher failed");
             let wanted = truth(stage, which).await;
             (self.seen.lock().unwrap().seats == wanted).then_some(())
@@ -355,7 +355,7 @@ async fn a_subscriber_that_never_reads_costs_little_and_nobody_else_anything() {
         most - before
     );
     assert!(most - before < 64 * 1024, "{} KiB more", most - before);
-    assert!(slowest < Duration::from_secs(8), "the other reader waited {slowest:?}");
+    assert!(slowest < Duration::from_secs(3), "the other reader waited {slowest:?}");
     drop(stuck);
     stage.finish().await;
 }
@@ -447,14 +447,14 @@ async fn a_map_that_is_watched_is_never_put_aside() {
     assert!(Arc::ptr_eq(&watched, &again), "there is one map of an event");
     drop((watched, again));
     maps.cool().await;
-    let mut quickest = Duration::MAX;
+    let mut slowest = Duration::ZERO;
     for seat in ["A-1", "A-4", "A-7"] {
         let asked = Instant::now();
         stage.buyer(seat).hold(&hall.event, "k", &[seat]).await;
         assert_eq!(socket.next().await["seatMapChanged"]["changes"][0]["seatId"], seat);
-        quickest = quickest.min(asked.elapsed());
+        slowest = slowest.max(asked.elapsed());
     }
-    assert!(quickest < Duration::from_millis(1_200), "before the comparison with the database: {quickest:?}");
+    assert!(slowest < Duration::from_millis(1_200), "before the comparison with the database: {slowest:?}");
     drop(socket);
     stage.finish().await;
 }

@@ -232,7 +232,7 @@ async fn creating_a_large_event_does_not_delay_the_map_of_another() {
         slowest = slowest.max(started.elapsed());
     }
     eprintln!("slowest delta while 50,000 seats were created: {slowest:?}");
-    assert!(slowest < Duration::from_secs(20));
+    assert!(slowest < Duration::from_secs(5));
     creating.await.unwrap();
     stage.finish().await;
 }
