@@ -84,7 +84,7 @@ COMMIT;
         // What the server would do meanwhile is not part of the anchor: it reacts to every row of the outbox.
         self.world.stop_server().await?;
         let said = tokio::task::spawn_blocking(run).await?;
-        self.world.continue_server().await?;
+        self.world.continue_server(self.events).await?;
         std::fs::remove_file(&path)?;
         let said = said?;
         self.had += self.pairs;

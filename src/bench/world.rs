@@ -217,9 +217,11 @@ impl World {
         self.signal("-STOP").await
     }
 
-    /// Lets it go on.
-    pub(super) async fn continue_server(&self) -> anyhow::Result<()> {
-        self.signal("-CONT").await
+    /// Lets it go on, and waits until it knows what happened meanwhile.
+    pub(super) async fn continue_server(&self, events: &[Arena]) -> anyhow::Result<()> {
+        self.signal("-CONT").await?;
+        self.rest().await?;
+        self.load_maps(events).await
     }
 
     async fn signal(&self, signal: &str) -> anyhow::Result<()> {

@@ -7,7 +7,6 @@ use super::{BACKLOG_MAX, Bus, BusError, Hint};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -29,13 +28,6 @@ struct Wire {
     connection: ConnectionManager,
     /// This process, which need not hear itself.
     me: Uuid,
-}
-
-/// A hint and who sent it.
-#[derive(Serialize, Deserialize)]
-struct Sent<H> {
-    from: Uuid,
-    hint: H,
 }
 
 /// How long Redis may take for what is sent to it.
@@ -101,8 +93,10 @@ impl Wire {
         }
         let mut pipeline = redis::pipe();
         for hint in hints {
-            let sent = serde_json::to_string(&Sent { from: self.me, hint });
-            pipeline.publish(&self.channel, sent.map_err(|error| BusError(error.to_string()))?).ignore();
+            // Who sends it, then the hint: one's own are known without being read.
+            let mut sent = self.me.as_bytes().to_vec();
+            serde_json::to_writer(&mut sent, hint).map_err(|error| BusError(error.to_string()))?;
+            pipeline.publish(&self.channel, sent).ignore();
         }
         self.run(&pipeline).await
     }
@@ -186,12 +180,12 @@ async fn listen(
 }
 
 fn forward(message: &redis::Msg, (me, sender): (Uuid, &broadcast::Sender<Hint>)) {
-    if message.get_payload_bytes() == SIGN_OF_LIFE {
+    let sent = message.get_payload_bytes();
+    if sent == SIGN_OF_LIFE || sent.starts_with(me.as_bytes()) {
         return;
     }
-    match serde_json::from_slice::<Sent<Hint>>(message.get_payload_bytes()) {
-        Ok(sent) if sent.from == me => {}
-        Ok(sent) => drop(sender.send(sent.hint)),
+    match serde_json::from_slice(sent.get(me.as_bytes().len()..).unwrap_or_default()) {
+        Ok(hint) => drop(sender.send(hint)),
         Err(error) => {
             tracing::warn!(%error, "a hint from redis could not be read");
             drop(sender.send(Hint::Gap));

@@ -3,13 +3,13 @@
 use super::load::{Now, counters, load};
 use super::shared::Shared;
 use super::snapshot::Snapshots;
-use super::state::{Dirty, Loaded, State};
+use super::state::{Dirty, Loaded, Missed, State};
 use crate::bus::SeatsDelta;
 use crate::catalogue::Layout;
 use crate::db::Db;
 use parterre_entity::EventId;
 use sea_orm::DbErr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -107,6 +107,23 @@ impl Checked {
     fn pause(&self) -> Duration {
         let every = if self.awaited.is_some() { IN_FLIGHT } else { CHECK_EVERY };
         self.at.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()))
+    }
+}
+
+/// Since when deltas wait for the ones before them, each for its own: on a busy event something is early at every turn, and
+/// mostly has its turn soon after.
+#[derive(Debug, Default)]
+struct Gaps(BTreeMap<(Missed, i64), Instant>);
+
+impl Gaps {
+    /// What is missing now.
+    fn note(&mut self, missed: BTreeSet<(Missed, i64)>, now: Instant) {
+        self.0 = missed.into_iter().map(|gap| (gap, self.0.get(&gap).copied().unwrap_or(now))).collect();
+    }
+
+    /// Whether any of it has been for too long.
+    fn waited(&self, now: Instant) -> bool {
+        self.0.values().any(|since| now.duration_since(*since) >= EARLY_WAIT)
     }
 }
 
@@ -361,7 +378,7 @@ impl Projection {
         let weak: Weak<Self> = Arc::downgrade(&self);
         drop(self);
         let mut last_told = Instant::now();
-        let mut missing_since: Option<Instant> = None;
+        let mut gaps = Gaps::default();
         loop {
             let Some(projection) = weak.upgrade() else { return };
             let pause = projection.pause();
@@ -381,9 +398,8 @@ impl Projection {
             let Some(projection) = weak.upgrade() else { return };
             projection.tell();
             last_told = Instant::now();
-            let missing = !projection.state().missed().is_empty();
-            missing_since = missing.then(|| missing_since.unwrap_or_else(Instant::now));
-            let waited = missing_since.is_some_and(|since| since.elapsed() >= EARLY_WAIT);
+            gaps.note(projection.state().missed(), last_told);
+            let waited = gaps.waited(last_told);
             let watched = projection.watchers() > 0;
             let result = if waited {
                 projection.refresh(&db, false).await
@@ -426,4 +442,25 @@ fn sections(layout: &Layout) -> Vec<(i16, Range<i32>)> {
         }
     }
     sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_counts_from_when_it_opened_and_not_from_another_one() {
+        let (begun, mut gaps) = (Instant::now(), Gaps::default());
+        let mut waited = |gap: (Missed, i64), after: Duration| {
+            gaps.note(BTreeSet::from([gap]), begun + after);
+            gaps.waited(begun + after)
+        };
+        for version in 0..10 {
+            let after = EARLY_WAIT / 2 * u32::try_from(version).unwrap();
+            assert!(!waited((Missed::Section(0), version), after), "each was closed in time");
+        }
+        assert!(!waited((Missed::Section(0), 9), EARLY_WAIT * 5));
+        assert!(waited((Missed::Section(0), 9), EARLY_WAIT * 11 / 2));
+        assert!(!waited((Missed::Tiers, 9), EARLY_WAIT * 6));
+    }
 }

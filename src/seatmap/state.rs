@@ -247,11 +247,12 @@ impl State {
         }
     }
 
-    /// What is still missing.
+    /// What is still missing, and the version that it stands at meanwhile.
     #[must_use]
-    pub fn missed(&self) -> BTreeSet<Missed> {
-        let sections = self.early.iter().map(|delta| Missed::Section(delta.section));
-        sections.chain((!self.early_tiers.is_empty()).then_some(Missed::Tiers)).collect()
+    pub fn missed(&self) -> BTreeSet<(Missed, i64)> {
+        let at = |section: i16| self.versions.get(&section).copied().unwrap_or_default();
+        let sections = self.early.iter().map(|delta| (Missed::Section(delta.section), at(delta.section)));
+        sections.chain((!self.early_tiers.is_empty()).then_some((Missed::Tiers, self.tiers_version))).collect()
     }
 
     /// Whether counters of the database are ahead of this.
@@ -488,6 +489,7 @@ mod tests {
     fn an_early_delta_waits_for_the_one_before_it_and_an_old_one_is_ignored() {
         let mut state = state();
         assert_eq!(state.apply(delta(0, 7, &[(0, 'S', 0)]), 0), Some(Missed::Section(0)));
+        assert_eq!(state.missed(), BTreeSet::from([(Missed::Section(0), 5)]));
         assert_eq!(state.letters(0..2), "AA");
         assert_eq!(state.apply(delta(0, 6, &[(0, 'H', 500), (1, 'H', 500)]), 0), None);
         assert_eq!(state.letters(0..3), "SHA");
