@@ -10,7 +10,7 @@ use anyhow::ensure;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Events that are on sale at once.
 const EVENTS: usize = 20;
@@ -135,6 +135,10 @@ pub(super) async fn uniform(options: &Options) -> anyhow::Result<Vec<Report>> {
         share(hot - updates.0, all - updates.1),
         hall.rows * 200
     ));
+    // What is asked for from here on is more seldom than what was: it begins at rest, and what that takes is told.
+    let ended = Instant::now();
+    world.rest().await?;
+    report.notes.push(format!("{:.1} s until the outbox was told to everybody", ended.elapsed().as_secs_f64()));
 
     let mut reports = Vec::new();
     // What a small catalogue has left would not last.
