@@ -117,6 +117,8 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<Vec<Report>> {
         let url = reqwest::Url::parse_with_params("http://bench/graphql", parameters)?;
         Ok::<_, anyhow::Error>(format!("/graphql?{}", url.query().unwrap_or_default()))
     };
+    // The first has been silent for as long as the server lets anybody be.
+    let mut connection = Connection::open(world.server).await?;
     ensure!(connection.send(&get(&url(Some(query))?, "")).await?.status == 200, "the query is not taken");
     let (tag, length) = {
         let answer = connection.send(&get(&url(None)?, "")).await?;

@@ -256,7 +256,8 @@ impl World {
         let of = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
         let values =
             answer.lines().filter(|line| of(line)).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        Ok(values.sum())
+        // The sum of no numbers would be -0.
+        Ok(values.fold(0.0, std::ops::Add::add))
     }
 
     /// Where the private Redis is.
