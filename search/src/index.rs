@@ -280,19 +280,21 @@ impl Writer {
 
     fn document(&self, event: &EventDocument, id: String) -> TantivyDocument {
         let f = self.fields;
-        let join = |texts: &[&str]| texts.iter().flat_map(|text| words(text)).collect::<Vec<_>>().join(" ");
-        let performers = event.performers.join(" ");
+        let folded = |text: &str| words(text).join(" ");
         let category = event.category.as_deref().unwrap_or_default();
+        let title = folded(&event.title);
+        let performers = folded(&event.performers.join(" "));
+        let (venue, city) = (folded(&event.venue), folded(&event.city));
+        let description = folded(&event.description);
+        let all = [title.as_str(), &performers, &venue, &city, &folded(category)].join(" ");
         let mut doc = TantivyDocument::default();
         doc.add_text(f.id, id);
-        let all = join(&[&event.title, &performers, &event.venue, &event.city, category]);
-        let description = join(&[&event.description]);
-        doc.add_text(f.any, format!("{all} {description}"));
+        doc.add_text(f.any, [all.as_str(), &description].join(" "));
         doc.add_text(f.all, all);
-        doc.add_text(f.title, join(&[&event.title]));
-        doc.add_text(f.performers, join(&[&performers]));
-        doc.add_text(f.venue, join(&[&event.venue]));
-        doc.add_text(f.city_words, join(&[&event.city]));
+        doc.add_text(f.title, title);
+        doc.add_text(f.performers, performers);
+        doc.add_text(f.venue, venue);
+        doc.add_text(f.city_words, city);
         doc.add_text(f.description, description);
         doc.add_text(f.organization, event.organization.simple().to_string());
         doc.add_text(f.city, &event.city);

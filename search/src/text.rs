@@ -10,46 +10,73 @@ const WORD_CHARS_MAX: usize = 40;
 /// The words of a text, in order.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let folded = text.nfkd().filter(|c| !is_combining_mark(*c)).nfc().flat_map(char::to_lowercase);
-    for c in folded {
+    let mut words = Words::default();
+    // White space ends a word whatever is around it, and most of what is between needs no folding but that of case.
+    for part in text.split_ascii_whitespace() {
+        if part.is_ascii() {
+            part.chars().for_each(|c| words.take(c.to_ascii_lowercase()));
+        } else {
+            part.nfkd()
+                .filter(|c| !is_combining_mark(*c))
+                .nfc()
+                .flat_map(char::to_lowercase)
+                .for_each(|c| words.take(c));
+        }
+        words.end();
+    }
+    words.done
+}
+
+/// Words, and the one that is being read.
+#[derive(Default)]
+struct Words {
+    done: Vec<String>,
+    word: String,
+    chars: usize,
+}
+
+impl Words {
+    fn take(&mut self, c: char) {
         if is_own_word(c) {
-            push(&mut words, &mut word);
-            words.push(c.to_string());
+            self.end();
+            self.done.push(c.to_string());
         } else if c.is_alphanumeric() {
-            if word.chars().count() < WORD_CHARS_MAX {
-                plain(c, &mut word);
+            if self.chars < WORD_CHARS_MAX {
+                self.chars += plain(c, &mut self.word);
             }
         } else if !matches!(c, '\'' | '’' | '.') {
             // "Ain't" and "R.E.M." are one word each.
-            push(&mut words, &mut word);
+            self.end();
         }
     }
-    push(&mut words, &mut word);
-    words
-}
 
-fn push(words: &mut Vec<String>, word: &mut String) {
-    if !word.is_empty() {
-        words.push(std::mem::take(word));
+    fn end(&mut self) {
+        self.chars = 0;
+        if !self.word.is_empty() {
+            self.done.push(std::mem::take(&mut self.word));
+        }
     }
 }
 
-/// Letters that Unicode does not take apart but people leave out.
-fn plain(c: char, word: &mut String) {
-    match c {
-        'ß' => word.push_str("ss"),
-        'æ' => word.push_str("ae"),
-        'œ' => word.push_str("oe"),
-        'ø' => word.push('o'),
-        'ł' => word.push('l'),
-        'đ' | 'ð' => word.push('d'),
-        'þ' => word.push_str("th"),
-        'ı' => word.push('i'),
-        'ħ' => word.push('h'),
-        other => word.push(other),
-    }
+/// Letters that Unicode does not take apart but people leave out. Returns how many are written.
+fn plain(c: char, word: &mut String) -> usize {
+    let letters = match c {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ı' => "i",
+        'ħ' => "h",
+        other => {
+            word.push(other);
+            return 1;
+        }
+    };
+    word.push_str(letters);
+    letters.len()
 }
 
 /// Han and kana have no spaces between words: each character is one.
@@ -72,5 +99,7 @@ mod tests {
         assert_eq!(words("ＡＣ/ＤＣ"), ["ac", "dc"]);
         assert!(words(" \u{0} ,;! ").is_empty());
         assert_eq!(words(&"x".repeat(1000))[0].len(), 40);
+        assert_eq!(words("R.E.M. vs.\u{a0}Motörhead\u{b}and AC/DC"), ["rem", "vs", "motorhead", "and", "ac", "dc"]);
+        assert_eq!(words("e\u{301}\u{301} 한국 x\u{300}y"), ["e", "한국", "xy"]);
     }
 }
