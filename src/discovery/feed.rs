@@ -247,15 +247,14 @@ pub(super) async fn rebuild(db: &Db, root: &Path) -> Result<(), IndexError> {
     let cursor = serde_json::to_string(&Cursor { cluster: outbox::cluster(db.pool()).await?, position })?;
     let index = Index::create(root)?;
     let mut writer = index.writer()?;
-    let mut after = Uuid::nil();
-    loop {
-        let documents = document::page(db, after, EVENTS_A_PAGE, position).await?;
-        let Some(last) = documents.last().map(|document| document.id) else { break };
-        after = last;
-        writer = tokio::task::spawn_blocking(move || {
+    let mut documents = document::page(db, Uuid::nil(), EVENTS_A_PAGE, position).await?;
+    while let Some(last) = documents.last().map(|document| document.id) {
+        // The next page is read while this one is written.
+        let writing = tokio::task::spawn_blocking(move || {
             documents.iter().try_for_each(|document| writer.add(document)).map(|()| writer)
-        })
-        .await??;
+        });
+        documents = document::page(db, last, EVENTS_A_PAGE, position).await?;
+        writer = writing.await??;
     }
     let folder = root.to_path_buf();
     let generation = index.generation().to_owned();
