@@ -77,7 +77,7 @@ async fn without_the_check_the_same_race_sells_seats_twice() {
     let hall = stage.hall(1, 4, |_| {}).await;
     let mut processes = Vec::new();
     for _ in 0..2 {
-        let data = std::env::temp_dir().join(format!("parterre-{}", uuid::Uuid::now_v7()));
+        let data = stage.folder.join(uuid::Uuid::now_v7().to_string());
         let careless = || {
             let mut command = crate::process::command(&stage, "serve");
             command.env("PARTERRE_SKIP", "seat_check").env("PARTERRE_DATA", &data);

@@ -23,7 +23,7 @@ pub fn command(stage: &Stage, role: &str) -> Command {
         .env("STRIPE_API_BASE", &stage.config.stripe_api_base)
         .env("PARTERRE_CREATE_ORGANIZATIONS", "true")
         .env("PARTERRE_LIMITS", "off")
-        .env("PARTERRE_DATA", std::env::temp_dir().join(format!("parterre-process-{}", stage.database)))
+        .env("PARTERRE_DATA", stage.folder.join("process"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true);

@@ -90,6 +90,8 @@ impl Cluster {
             let data = self.data.to_string_lossy().into_owned();
             self.run("pg_ctl", &["-D", &data, "-m", "fast", "-w", "stop"])?;
         }
+        // It has nothing in it now, and is made at each start.
+        std::fs::remove_dir(&self.socket).ok();
         Ok(())
     }
 
