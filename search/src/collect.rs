@@ -3,6 +3,7 @@
 use crate::document::SaleState;
 use crate::index::SearchError;
 use crate::query::{Near, SaleStatus, Sort};
+use crate::variants::{Matches, Variants};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use tantivy::collector::{Collector, SegmentCollector};
@@ -74,22 +75,24 @@ pub(crate) struct Spec {
     pub(crate) facets: bool,
 }
 
-/// Collects what matches. Its score is the sum of what it has of `scores`, looked up for those that count only: a query that
-/// scores would do so for every match of every clause.
+/// Collects what matches. Its score is the sum of what it has of `exact` and `alike`, looked up for those that count only: a
+/// query that scores would do so for every match of every clause.
 pub(crate) fn collect(
     searcher: &Searcher,
     query: &dyn Query,
-    scores: &[Box<dyn Query>],
+    exact: &[Box<dyn Query>],
+    alike: Vec<Variants>,
     spec: Spec,
 ) -> Result<Hits, SearchError> {
     let scoring = EnableScoring::enabled_from_searcher(searcher);
-    let weights = scores.iter().map(|query| query.weight(scoring)).collect::<Result<Vec<_>, _>>()?;
-    Ok(searcher.search(query, &Pass { spec: Arc::new(spec), weights })?)
+    let exact = exact.iter().map(|query| query.weight(scoring)).collect::<Result<Vec<_>, _>>()?;
+    Ok(searcher.search(query, &Pass { spec: Arc::new(spec), exact, alike })?)
 }
 
 struct Pass {
     spec: Arc<Spec>,
-    weights: Vec<Box<dyn Weight>>,
+    exact: Vec<Box<dyn Weight>>,
+    alike: Vec<Variants>,
 }
 
 impl Collector for Pass {
@@ -104,16 +107,17 @@ impl Collector for Pass {
             }
             Ok(fast.str(name)?.map(|column| FacetColumn { counts: vec![0; column.num_terms()], column }))
         };
-        let mut scorers = Vec::with_capacity(self.weights.len());
-        for weight in &self.weights {
+        let mut exact = Vec::with_capacity(self.exact.len());
+        for weight in &self.exact {
             let scorer = weight.scorer(segment, 1.0)?;
             if scorer.doc() != TERMINATED {
-                scorers.push(scorer);
+                exact.push(scorer);
             }
         }
         Ok(Segment {
             spec: Arc::clone(&self.spec),
-            scorers,
+            exact,
+            alike: self.alike.iter().filter_map(|variants| variants.of(segment)).collect(),
             id_high: fast.u64("id_high")?.first_or_default_col(0),
             id_low: fast.u64("id_low")?.first_or_default_col(0),
             starts_at: fast.i64("starts_at")?.first_or_default_col(0),
@@ -182,7 +186,8 @@ struct FacetColumn {
 struct Segment {
     spec: Arc<Spec>,
     /// Those that have something in this segment.
-    scorers: Vec<Box<dyn Scorer>>,
+    exact: Vec<Box<dyn Scorer>>,
+    alike: Vec<Arc<Matches>>,
     id_high: Arc<dyn ColumnValues<u64>>,
     id_low: Arc<dyn ColumnValues<u64>>,
     starts_at: Arc<dyn ColumnValues<i64>>,
@@ -287,13 +292,14 @@ impl SegmentCollector for Segment {
         let mut facets: [Counts; 6] = Default::default();
         for (into, facet) in facets.iter_mut().zip(self.facets) {
             let Some(facet) = facet else { continue };
-            let mut value = String::new();
-            for (ord, count) in (0_u64..).zip(facet.counts).filter(|(_, count)| *count > 0) {
-                value.clear();
-                if facet.column.ord_to_str(ord, &mut value)? {
-                    into.insert(value.clone(), count);
-                }
-            }
+            let counts: Vec<(u64, u64)> = (0..).zip(facet.counts).filter(|(_, count)| *count > 0).collect();
+            let ords: Vec<u64> = counts.iter().map(|(ord, _)| *ord).collect();
+            // In the order of the dictionary, so that each of its blocks is unpacked once.
+            let mut counts = counts.into_iter();
+            facet.column.dictionary().sorted_ords_to_term_cb(&ords, |value| {
+                let count = counts.next().map_or(0, |(_, count)| count);
+                into.insert(String::from_utf8_lossy(value).into_owned(), count);
+            })?;
         }
         Ok(Harvest {
             hits: self.page.into_iter().map(|ranked| ranked.0).collect(),
@@ -307,8 +313,8 @@ impl SegmentCollector for Segment {
 impl Segment {
     /// What a match is worth. Matches come in ascending order, as scorers need them.
     fn score(&mut self, doc: DocId) -> Score {
-        let mut score = 0.0;
-        for scorer in &mut self.scorers {
+        let mut score = self.alike.iter().map(|alike| alike.worth(doc)).sum();
+        for scorer in &mut self.exact {
             if scorer.doc() < doc {
                 scorer.seek(doc);
             }

@@ -8,6 +8,7 @@ mod document;
 mod index;
 mod query;
 mod text;
+mod variants;
 
 pub use collect::{Cursor, Facets, Hit, Hits};
 pub use document::{EventDocument, Position, SaleState};

@@ -3,11 +3,9 @@
 use crate::collect::{Cursor, Hits, Spec, collect};
 use crate::index::{Fields, SearchError};
 use crate::text::words;
+use crate::variants::{Alike, Variants};
 use std::ops::Bound;
-use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, FuzzyTermQuery, Occur, Query, RangeQuery, TermQuery,
-    TermSetQuery,
-};
+use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, Occur, Query, RangeQuery, TermQuery, TermSetQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
 
@@ -167,33 +165,35 @@ fn pass(
         has_text: !words.is_empty(),
         facets: request.facets,
     };
-    let (query, scores) = tree(fields, request, words, tolerant);
-    collect(searcher, &query, &scores, spec)
+    let mut variants = Vec::with_capacity(words.len());
+    for (at, word) in words.iter().enumerate() {
+        let alike = Alike::new(&word.text, word.is_last, tolerant >> at & 1 == 1);
+        variants.push(alike.map(|alike| Variants::look_up(searcher, fields, &alike)).transpose()?);
+    }
+    let query = tree(fields, request, words, &variants);
+    let (mut exact, mut alike) = (Vec::new(), Vec::new());
+    if request.sort == Sort::Relevance {
+        exact.extend(words.iter().flat_map(|word| weighted(fields, &word.text)));
+        alike.extend(variants.into_iter().flatten());
+    }
+    collect(searcher, &query, &exact, alike, spec)
 }
 
-/// What matches, and what makes a match worth something.
-fn tree(fields: Fields, request: &Request, words: &[Word], tolerant: u16) -> (BooleanQuery, Vec<Box<dyn Query>>) {
-    let (mut must, mut scores) = (Vec::new(), Vec::new());
-    for (at, word) in words.iter().enumerate() {
-        let variants = variants(fields, word, tolerant >> at & 1 == 1);
-        let as_typed = exact(fields.any, &word.text);
-        let clause = if variants.is_empty() {
-            as_typed
-        } else {
-            let ways = std::iter::once(as_typed).chain(variants.iter().map(|variant| variant.box_clone()));
-            Box::new(BooleanQuery::new(ways.map(|way| (Occur::Should, way)).collect()))
+/// What matches.
+fn tree(fields: Fields, request: &Request, words: &[Word], variants: &[Option<Variants>]) -> BooleanQuery {
+    let mut must = Vec::new();
+    for (word, variants) in words.iter().zip(variants) {
+        let clause: Box<dyn Query> = match variants {
+            Some(variants) => Box::new(variants.clone()),
+            None => exact(fields.any, &word.text),
         };
         must.push((Occur::Must, clause));
-        if request.sort == Sort::Relevance {
-            scores.extend(weighted(fields, &word.text));
-            scores.extend(variants);
-        }
     }
     must.extend(filters(fields, request));
     if must.is_empty() {
         must.push((Occur::Must, Box::new(AllQuery)));
     }
-    (BooleanQuery::new(must), scores)
+    BooleanQuery::new(must)
 }
 
 /// What must hold besides the text.
@@ -273,37 +273,6 @@ fn weighted(fields: Fields, word: &str) -> impl Iterator<Item = Box<dyn Query>> 
         .into_iter()
 }
 
-/// What a word may also stand for, each with its worth: the beginning of the word that is being typed, and words that
-/// differ by a typo or two.
-fn variants(fields: Fields, word: &Word, is_tolerant: bool) -> Vec<Box<dyn Query>> {
-    let all = || Term::from_field_text(fields.all, &word.text);
-    let worth =
-        |query: FuzzyTermQuery, worth| -> Box<dyn Query> { Box::new(ConstScoreQuery::new(Box::new(query), worth)) };
-    let length = word.text.chars().count();
-    let mut variants = Vec::new();
-    if word.is_last || (is_tolerant && length >= 2) {
-        variants.push(worth(FuzzyTermQuery::new_prefix(all(), 0, true), 0.8));
-    }
-    let typos = if is_tolerant { typos(&word.text, length) } else { 0 };
-    for distance in 1..=typos {
-        variants.push(worth(FuzzyTermQuery::new(all(), distance, true), 0.4));
-    }
-    if typos > 0 && word.is_last && length >= 5 {
-        variants.push(worth(FuzzyTermQuery::new_prefix(all(), 1, true), 0.2));
-    }
-    variants
-}
-
-/// How many typos a word may have: none in a short one or a number, two in a long one.
-fn typos(word: &str, length: usize) -> u8 {
-    match length {
-        _ if word.chars().all(|c| c.is_ascii_digit()) => 0,
-        0..=3 => 0,
-        4..=7 => 1,
-        _ => 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,7 +280,7 @@ mod tests {
     /// What building a query may allocate, so that a change which makes it dearer shows.
     #[test]
     fn building_a_query_allocates_little() {
-        let fields = crate::index::fields();
+        let fields = crate::index::schema().1;
         let text = "sigur ros live in reykjavik";
         let request = Request {
             text: text.into(),
@@ -324,9 +293,15 @@ mod tests {
             facets: true,
         };
         let words = looked_for(text);
-        let plain = allocation_counter::measure(|| drop(tree(fields, &request, &words, 0)));
-        let tolerant = allocation_counter::measure(|| drop(tree(fields, &request, &words, EVERYWHERE)));
-        assert!(plain.count_total <= 130, "{plain:?}");
-        assert!(tolerant.count_total <= 200, "{tolerant:?}");
+        let none = [const { None }; 5];
+        let plain = allocation_counter::measure(|| {
+            drop(tree(fields, &request, &words, &none));
+            drop(words.iter().flat_map(|word| weighted(fields, &word.text)).collect::<Vec<_>>());
+        });
+        let recognize = || words.iter().for_each(|word| drop(Alike::new(&word.text, word.is_last, true)));
+        recognize(); // What all share is made once.
+        let alike = allocation_counter::measure(recognize);
+        assert!(plain.count_total <= 90, "{plain:?}");
+        assert!(alike.count_total <= 120, "{alike:?}");
     }
 }

@@ -236,3 +236,34 @@ fn an_index_with_other_fields_counts_as_none() {
     std::fs::write(folder.0.join("current"), "index-old").unwrap();
     assert!(Index::open(&folder.0).unwrap().is_none());
 }
+
+#[test]
+fn segments_are_united_while_they_are_served() {
+    let folder = Folder(std::env::temp_dir().join(format!("parterre-search-{}", Uuid::now_v7())));
+    let built = Index::create(&folder.0).unwrap();
+    let mut builder = built.builder().unwrap();
+    let events: Vec<_> = (0..12).map(|n| event(&format!("Evening {n}"), "Sigur Rós", "Reykjavík")).collect();
+    for (n, event) in events.iter().enumerate() {
+        builder.add(event).unwrap();
+        builder.commit(&format!("cursor {n}")).unwrap();
+    }
+    built.serve(&folder.0).unwrap();
+    drop(builder);
+    let served = Index::open(&folder.0).unwrap().unwrap();
+    assert_eq!(served.segments(), 12, "nothing is merged while it is built");
+    let ask = request("sgiur evening");
+    let before = served.search(&ask).unwrap();
+    assert_eq!(before.total, 12);
+
+    let mut writer = served.writer().unwrap();
+    writer.unite().unwrap();
+    assert_eq!(served.segments(), 1);
+    assert_eq!(served.cursor().unwrap().as_deref(), Some("cursor 11"));
+    let after = served.search(&ask).unwrap();
+    let found = |hits: &[parterre_search::Hit]| hits.iter().map(|hit| hit.cursor).collect::<Vec<_>>();
+    assert_eq!((found(&after.hits), after.total, after.facets), (found(&before.hits), before.total, before.facets));
+
+    writer.put(&events[0]).unwrap();
+    writer.commit("cursor 12").unwrap();
+    assert_eq!(served.search(&ask).unwrap().total, 12, "what is put anew is there once");
+}

@@ -79,6 +79,8 @@ const TOPICS: [Topic; 4] = [Topic::Event, Topic::Seats, Topic::Venue, Topic::Per
 /// is not.
 const UNSAVED_MAX: Duration = Duration::from_secs(30);
 const UNSAVED_AT_REST_MAX: Duration = Duration::from_secs(2);
+/// Segments that an index may have when its writer is opened.
+const SEGMENTS_MAX: usize = 4;
 /// Documents remembered.
 const KNOWN_MAX: usize = 5_000;
 
@@ -112,7 +114,7 @@ impl Indexer {
             Some(open) if open.generation == index.generation() => open,
             _ => Open {
                 generation: index.generation().to_owned(),
-                writer: index.writer()?,
+                writer: tidied(&index).await?,
                 read: cursor.position,
                 saved: cursor.position,
                 known: HashMap::new(),
@@ -200,6 +202,15 @@ impl Indexer {
     }
 }
 
+/// The writer of an index that is served, after it has merged what a rebuild left in many segments.
+async fn tidied(index: &Index) -> Result<Writer, IndexError> {
+    let mut writer = index.writer()?;
+    if index.segments() <= SEGMENTS_MAX {
+        return Ok(writer);
+    }
+    tokio::task::spawn_blocking(move || writer.unite().map(|()| writer)).await?.map_err(IndexError::from)
+}
+
 /// The cursor in an index's last commit.
 fn saved(index: &Index) -> Option<Cursor> {
     serde_json::from_str(&index.cursor().ok()??).ok()
@@ -246,7 +257,7 @@ pub(super) async fn rebuild(db: &Db, root: &Path) -> Result<(), IndexError> {
     let position = Position { xid: horizon.saturating_sub(1), id: i64::MAX };
     let cursor = serde_json::to_string(&Cursor { cluster: outbox::cluster(db.pool()).await?, position })?;
     let index = Index::create(root)?;
-    let mut writer = index.writer()?;
+    let mut writer = index.builder()?;
     let mut documents = document::page(db, Uuid::nil(), EVENTS_A_PAGE, position).await?;
     while let Some(last) = documents.last().map(|document| document.id) {
         // The next page is read while this one is written.

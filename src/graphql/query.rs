@@ -17,6 +17,7 @@ use parterre_entity::{
 use parterre_schema::{
     BookingStatus, EventFilter, EventSort, FacetField, HoldStatus, Kind, LocalId, limits, parse_node_id,
 };
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -334,7 +335,8 @@ async fn search(
     let as_of = chrono::DateTime::from_timestamp(request.now, 0).unwrap_or_default();
     let found = services(ctx).discovery.search(request).await?;
     let ids: Vec<EventId> = found.hits.iter().map(|hit| EventId(hit.cursor.id)).collect();
-    let rows = loaders(ctx).load_many(ids).await?;
+    // All of them are known at once: nothing to gather, as the loaders would wait for.
+    let rows = services(ctx).catalogue.events(&ids).await?;
     let edges: Vec<EventSearchEdge> = found
         .hits
         .iter()
@@ -366,10 +368,11 @@ const BUCKETS_MAX: usize = 50;
 
 async fn facet_objects(ctx: &Context<'_>, facets: &parterre_search::Facets) -> Result<Vec<Facet>, Failure> {
     let top = |counts: &BTreeMap<String, u64>| {
-        let mut counts: Vec<(String, u64)> = counts.iter().map(|(value, count)| (value.clone(), *count)).collect();
-        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let mut counts: Vec<(&String, u64)> = counts.iter().map(|(value, count)| (value, *count)).collect();
+        // Values ascend already, and a stable sort leaves those with the same count so.
+        counts.sort_by_key(|(_, count)| Reverse(*count));
         counts.truncate(BUCKETS_MAX);
-        counts
+        counts.into_iter().map(|(value, count)| (value.clone(), count)).collect::<Vec<_>>()
     };
     let plain = |field: FacetField, counts: Vec<(String, u64)>| Facet {
         field,
@@ -377,10 +380,10 @@ async fn facet_objects(ctx: &Context<'_>, facets: &parterre_search::Facets) -> R
     };
     let performers = top(&facets.performer);
     let ids: Vec<PerformerId> = performers.iter().filter_map(|(value, _)| uuid_of(value)).map(PerformerId).collect();
-    let performer_names = services(ctx).catalogue.performers(&ids).await?;
     let venues = top(&facets.venue);
-    let ids: Vec<VenueId> = venues.iter().filter_map(|(value, _)| uuid_of(value)).map(VenueId).collect();
-    let venue_names = services(ctx).catalogue.venues(&ids).await?;
+    let venue_ids: Vec<VenueId> = venues.iter().filter_map(|(value, _)| uuid_of(value)).map(VenueId).collect();
+    let catalogue = &services(ctx).catalogue;
+    let (performer_names, venue_names) = tokio::try_join!(catalogue.performers(&ids), catalogue.venues(&venue_ids))?;
     let performer_label = |value: &str| {
         let name = uuid_of(value).and_then(|id| performer_names.get(&PerformerId(id)));
         name.map_or_else(|| value.to_owned(), |row| row.name.clone())
