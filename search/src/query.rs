@@ -294,14 +294,17 @@ mod tests {
         };
         let words = looked_for(text);
         let none = [const { None }; 5];
-        let plain = allocation_counter::measure(|| {
+        let build = || {
             drop(tree(fields, &request, &words, &none));
             drop(words.iter().flat_map(|word| weighted(fields, &word.text)).collect::<Vec<_>>());
-        });
+        };
         let recognize = || words.iter().for_each(|word| drop(Alike::new(&word.text, word.is_last, true)));
-        recognize(); // What all share is made once.
+        // What all share is made once.
+        build();
+        recognize();
+        let plain = allocation_counter::measure(build);
         let alike = allocation_counter::measure(recognize);
-        assert!(plain.count_total <= 90, "{plain:?}");
+        assert!(plain.count_total <= 120, "{plain:?}");
         assert!(alike.count_total <= 150, "{alike:?}");
     }
 }
